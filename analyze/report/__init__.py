@@ -1,0 +1,1 @@
+"""Reports: summary and charts as Markdown and as one HTML page."""

@@ -1,0 +1,1 @@
+"""Make runs: workloads, timing, profiler, sampler, ceilings, importers. No polars here."""

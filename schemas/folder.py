@@ -1,0 +1,194 @@
+"""Write a run: into a hidden folder beside its destination, renamed when whole.
+
+A killed command leaves no half-run that looks whole; a failed one leaves nothing.
+"""
+
+import hashlib
+import os
+import shutil
+import time
+import uuid
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from whichwall.schemas.errors import InputError, UsageError
+from whichwall.schemas.manifest import FILE, FileFacts, Manifest
+from whichwall.schemas.table import Table
+
+REPORT = "report"
+ROWS_PER_GROUP = 1 << 17
+
+
+def file_name(table: type[Table], rank: int | None = None) -> str:
+    """Return the file of a table: `kernels.parquet`, or `kernels.rank3.parquet`."""
+    return f"{table.NAME}.parquet" if rank is None else f"{table.NAME}.rank{rank}.parquet"
+
+
+def rank_files(run: Path, table: type[Table]) -> list[Path]:
+    """Return the files of a table in a run, in order of rank; empty if it has none."""
+    plain = run / file_name(table)
+    found = [plain] if plain.is_file() else []
+    prefix, suffix = f"{table.NAME}.rank", ".parquet"
+    numbered = [
+        (int(p.name[len(prefix) : -len(suffix)]), p)
+        for p in run.iterdir()
+        if p.name.startswith(prefix)
+        and p.name.endswith(suffix)
+        and p.name[len(prefix) : -len(suffix)].isdecimal()
+    ]
+    return found + [p for _, p in sorted(numbered)]
+
+
+class TableWriter:
+    """Write one table's file in row groups of bounded size."""
+
+    def __init__(self, table: type[Table], path: Path) -> None:
+        """Open the file; nothing else may be written to it."""
+        self.rows = 0
+        self.path = path
+        self.schema = table.schema()
+        texts = [f.name for f in self.schema if pa.types.is_string(f.type)]
+        self._writer = pq.ParquetWriter(
+            path, self.schema, compression="zstd", use_dictionary=texts, write_statistics=True
+        )
+        self._held: list[pa.Table] = []
+        self._held_rows = 0
+
+    def write(self, rows: pa.Table) -> None:
+        """Add rows; their columns must be the table's, in any order."""
+        rows = rows.select(self.schema.names).cast(self.schema)
+        self._held.append(rows)
+        self._held_rows += rows.num_rows
+        self.rows += rows.num_rows
+        if self._held_rows >= ROWS_PER_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._held:
+            self._writer.write_table(pa.concat_tables(self._held), row_group_size=ROWS_PER_GROUP)
+            self._held, self._held_rows = [], 0
+
+    def close(self) -> None:
+        """Write what is held and finish the file."""
+        self._flush()
+        self._writer.close()
+
+
+class RunWriter:
+    """Write a run folder; use as a context manager, and end with `finish`.
+
+    Leaving the block without `finish`, by error or by Ctrl-C, removes what was written.
+    """
+
+    def __init__(self, out: Path, *, overwrite: bool = False) -> None:
+        """Reserve the destination.
+
+        Raises:
+            UsageError: it exists and `overwrite` is false, or it is not a run to overwrite.
+        """
+        self.out = out
+        self._overwrite = overwrite
+        self._refuse_existing()
+        self.id = uuid.uuid4().hex
+        self.folder = out.parent / f".{out.name}.{os.getpid()}.partial"
+        self._writers: dict[str, TableWriter] = {}
+
+    def _refuse_existing(self) -> None:
+        if not (self.out.exists() or self.out.is_symlink()):
+            return
+        if not self._overwrite:
+            raise UsageError(f"{self.out}: already exists; give another --out, or --overwrite")
+        empty = self.out.is_dir() and not any(self.out.iterdir())
+        if not (empty or (self.out / FILE).is_file()):
+            raise UsageError(
+                f"{self.out}: is not a run (no {FILE} in it), so --overwrite leaves it alone; "
+                "give another --out"
+            )
+
+    def __enter__(self) -> "RunWriter":
+        """Create the hidden folder."""
+        try:
+            self.out.parent.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir()
+        except OSError as error:
+            raise UsageError(
+                f"{self.out}: cannot create it ({error.strerror}); give a writable --out"
+            ) from error
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Remove whatever was not finished."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def table(self, table: type[Table], rank: int | None = None) -> TableWriter:
+        """Return the writer of a table's file, opened on first use."""
+        name = file_name(table, rank)
+        if name not in self._writers:
+            self._writers[name] = TableWriter(table, self.folder / name)
+        return self._writers[name]
+
+    def write(self, table: type[Table], rows: list[dict[str, object]]) -> None:
+        """Write a small table whole, from rows as dictionaries."""
+        self.table(table).write(pa.Table.from_pylist(rows, schema=table.schema()))
+
+    def finish(self, manifest: Manifest) -> Path:
+        """Close the files, write run.json with their checksums, and rename into place."""
+        files = {}
+        for name, writer in sorted(self._writers.items()):
+            writer.close()
+            files[name] = file_facts(writer.path, writer.rows)
+        whole = msgspec.structs.replace(manifest, id=self.id, name=self.out.name, files=files)
+        (self.folder / FILE).write_bytes(whole.encode())
+        self._replace()
+        return self.out
+
+    def _replace(self) -> None:
+        if self.out.is_symlink():
+            raise UsageError(f"{self.out}: is a link; give another --out")
+        if self.out.exists():
+            self._refuse_existing()
+            old = self.out.parent / f".{self.out.name}.{os.getpid()}.old"
+            self.out.rename(old)
+            self.folder.rename(self.out)
+            shutil.rmtree(old)
+        else:
+            self.folder.rename(self.out)
+
+
+def file_facts(path: Path, rows: int) -> FileFacts:
+    """Return rows, size and SHA-256 of a file."""
+    digest = hashlib.sha256()
+    size = 0
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+            size += len(block)
+    return FileFacts(rows=rows, bytes=size, sha256=digest.hexdigest())
+
+
+def read_schema(path: Path) -> pa.Schema:
+    """Return a Parquet file's Arrow schema.
+
+    Raises:
+        InputError: not a readable Parquet file.
+    """
+    try:
+        return pq.read_schema(path)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(
+            f"{path}: not a readable Parquet file ({error}); copy or collect the run again"
+        ) from error
+
+
+def now_ns() -> int:
+    """Return the Unix epoch in nanoseconds."""
+    return time.time_ns()

@@ -1,0 +1,20 @@
+"""What was asked for: a row per point of the run, and how it ended."""
+
+from whichwall.schemas.table import INT32, INT64, TEXT, Column, Table
+
+
+class Points(Table):
+    """A row per point: one for a plain run, many for a sweep."""
+
+    NAME = "points"
+
+    point = Column(INT32, "Number of the point within the run, from 0.", required=True)
+    engine = Column(TEXT, "What ran the model: eager, cuda-graph, compile, vllm, openai.")
+    attention = Column(TEXT, "Attention implementation asked for.")
+    dtype = Column(TEXT, "Type of weights and activations, as torch names it.")
+    batch = Column(INT32, "Sequences run together.", "sequences")
+    context_tokens = Column(INT64, "Tokens in the cache before the first timed step.", "tokens")
+    prompt_tokens = Column(INT64, "Tokens of the prompt.", "tokens")
+    new_tokens = Column(INT64, "Tokens generated in a request.", "tokens")
+    outcome = Column(TEXT, "How it ended: done, refused, out_of_memory, interrupted.", required=True)
+    reason = Column(TEXT, "Why it did not end in done.")

@@ -1,0 +1,132 @@
+"""Read a run: the manifest, and a polars LazyFrame per table.
+
+    run = whichwall.open("traces/run42")
+    run.manifest.model
+    run.kernels.collect()
+"""
+
+from functools import cache
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+
+from whichwall.schemas.ceilings import Ceilings
+from whichwall.schemas.folder import rank_files, read_schema
+from whichwall.schemas.kernels import Kernels
+from whichwall.schemas.launches import Launches
+from whichwall.schemas.manifest import Manifest, read_manifest
+from whichwall.schemas.ops import Ops
+from whichwall.schemas.overheads import Overheads
+from whichwall.schemas.passes import Passes
+from whichwall.schemas.points import Points
+from whichwall.schemas.ranges import Ranges
+from whichwall.schemas.samples import Samples
+from whichwall.schemas.table import Table
+
+RUN_TABLES: tuple[type[Table], ...] = (
+    Points, Passes, Kernels, Launches, Ops, Ranges, Overheads, Samples, Ceilings,
+)  # fmt: skip
+
+
+@cache
+def polars_schema(table: type[Table]) -> pl.Schema:
+    """Return a table's columns as polars types."""
+    empty = pl.from_arrow(table.schema().empty_table())
+    assert isinstance(empty, pl.DataFrame)
+    return empty.schema
+
+
+def scan(run: Path, table: type[Table]) -> pl.LazyFrame:
+    """Scan a table of a run, all ranks one after the other; empty if the run has none.
+
+    Columns that an older version lacked are null.
+
+    Raises:
+        InputError: a file is damaged or is not this table.
+        VersionError: a file is newer than this code.
+    """
+    paths = rank_files(run, table)
+    for path in paths:
+        table.check(read_schema(path), str(path))
+    schema = polars_schema(table)
+    if not paths:
+        return pl.LazyFrame(schema=schema)
+    return pl.scan_parquet(
+        paths, glob=False, schema=schema, missing_columns="insert", extra_columns="ignore"
+    )
+
+
+def frame(table: type[Table], rows: list[dict[str, object]]) -> pl.DataFrame:
+    """Build a small frame of a table; absent columns are null."""
+    built = pl.from_arrow(pa.Table.from_pylist(rows, schema=table.schema()))
+    assert isinstance(built, pl.DataFrame)
+    return built
+
+
+class Run:
+    """A run on disk: its manifest, and each table as a LazyFrame."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the manifest; tables are read when asked for."""
+        self.path = path
+        self.manifest: Manifest = read_manifest(path)
+
+    def scan(self, table: type[Table]) -> pl.LazyFrame:
+        """Return one table, all ranks together."""
+        return scan(self.path, table)
+
+    @property
+    def points(self) -> pl.LazyFrame:
+        """What was asked for."""
+        return self.scan(Points)
+
+    @property
+    def passes(self) -> pl.LazyFrame:
+        """Timings."""
+        return self.scan(Passes)
+
+    @property
+    def kernels(self) -> pl.LazyFrame:
+        """GPU activities."""
+        return self.scan(Kernels)
+
+    @property
+    def launches(self) -> pl.LazyFrame:
+        """API calls."""
+        return self.scan(Launches)
+
+    @property
+    def ops(self) -> pl.LazyFrame:
+        """CPU operators."""
+        return self.scan(Ops)
+
+    @property
+    def ranges(self) -> pl.LazyFrame:
+        """Annotations and modules."""
+        return self.scan(Ranges)
+
+    @property
+    def overheads(self) -> pl.LazyFrame:
+        """The profiler's own work."""
+        return self.scan(Overheads)
+
+    @property
+    def samples(self) -> pl.LazyFrame:
+        """nvidia-smi samples."""
+        return self.scan(Samples)
+
+    @property
+    def ceilings(self) -> pl.LazyFrame:
+        """Measured limits."""
+        return self.scan(Ceilings)
+
+
+def open_run(path: str | Path) -> Run:
+    """Open a run folder.
+
+    Raises:
+        InputError: not a run.
+        VersionError: written by a newer whichwall.
+    """
+    return Run(Path(path))

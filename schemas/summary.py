@@ -1,0 +1,182 @@
+"""summary.json: what machines read of a run. Keys are stable; additions are allowed.
+
+Every value that is not known is null. Times are integer nanoseconds, shares lie in 0 to 1.
+"""
+
+import msgspec
+
+from whichwall.schemas.diagnostics import Diagnostic
+from whichwall.schemas.model import Model
+
+VERSION = 1
+
+
+class Shares(msgspec.Struct, frozen=True):
+    """How the clean step divides; the three parts add up to 1."""
+
+    launches: float  # (T - busy) / T
+    kernels: float  # (busy - floor) / T
+    bytes: float | None = None  # floor / T where the bytes floor is the larger total
+    arithmetic: float | None = None  # floor / T where the arithmetic floor is
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """Which wall, how sure, and what would confirm it."""
+
+    wall: str | None  # launches, kernels, bytes, arithmetic, mixed; null: none, see reason
+    shares: Shares | None
+    annotations: list[str]
+    confirm_with: str | None
+    predicted_step_ms: float | None
+    predicted_how: str | None
+    reason: str | None
+
+
+class RoleTotal(msgspec.Struct, frozen=True):
+    """GPU time of one role over a window, or operator time on a CPU run."""
+
+    role: str
+    busy_ns: int
+    share: float
+    kernels: int
+
+
+class GapTotals(msgspec.Struct, frozen=True):
+    """Gaps of one device."""
+
+    count: int
+    total_ns: int
+    median_ns: int | None
+    p99_ns: int | None
+    by_cause_ns: dict[str, int]
+    by_cause_count: dict[str, int]
+
+
+class Device(msgspec.Struct, frozen=True):
+    """One device over the whole recording."""
+
+    rank: int
+    device: int | None
+    gpu_activities: int
+    kernels: int
+    window_ns: int
+    busy_ns: int
+    busy_without_communication_ns: int
+    busy_fraction: float | None
+    duration_sum_ns: int
+    kernel_median_ns: int | None
+    gaps: GapTotals
+    roles: list[RoleTotal]
+    attributed_share: float | None
+    methods: dict[str, int]  # method of attribution -> activities
+
+
+class StepGroup(msgspec.Struct, frozen=True):
+    """Steps of one phase at one point on one device, medians over them."""
+
+    rank: int
+    device: int | None
+    point: int
+    phase: str | None
+    count: int
+    batch: int | None
+    window_ns_median: int | None
+    busy_ns_median: int | None
+    busy_fraction_traced: float | None
+    busy_fraction_clean: float | None
+    clean_step_ns_median: int | None
+    clean_step_ns_p10: int | None
+    clean_step_ns_p90: int | None
+    clean_from: str | None  # "passes", "option", or null
+    kernels_median: float | None
+    launches_median: float | None
+    kernel_median_ns: int | None
+    gap_median_ns: int | None
+    gaps_by_cause_ns: dict[str, int]  # median per step
+    tokens_per_s: float | None
+    achieved_gbps: float | None
+    achieved_tflops: float | None
+    times_floor: float | None
+    shares: Shares | None
+    roles: list[RoleTotal]  # GPU time of all the group's steps
+    attributed_share: float | None
+
+
+class StepsSummary(msgspec.Struct, frozen=True):
+    """All steps of the run."""
+
+    found_by: str | None
+    phase: dict[str, int]
+    groups: list[StepGroup]
+
+
+class Floor(msgspec.Struct, frozen=True):
+    """The least time a step of one phase can take, and what that rests on."""
+
+    phase: str
+    point: int
+    batch: int
+    tokens: int
+    context_tokens: int
+    floor_ns: int | None  # sum over operations of max(bytes / bandwidth, FLOPs / rate)
+    bytes_ns: int | None
+    arithmetic_ns: int | None
+    bytes: int
+    flops: int
+    bandwidth_gbps: float | None
+    bandwidth_from: str | None  # measured, datasheet
+    tflops: float | None
+    tflops_from: str | None
+    cached_weights: bool  # weights fit four times into the cache: the bytes floor is none
+
+
+class SampleWindow(msgspec.Struct, frozen=True):
+    """Clocks and power inside the clean stage, or inside the trace if there is none."""
+
+    window: str  # clean, trace
+    gpu_uuid: str | None
+    samples: int
+    sm_clock_mhz_median: float | None
+    memory_clock_mhz_median: float | None
+    power_w_median: float | None
+    power_from: str | None  # instant, average, draw
+    temperature_c_median: float | None
+    energy_j: float | None
+    energy_from: str | None  # counter, samples
+    energy_j_per_token: float | None
+    throttle: dict[str, float]  # reason -> share of the samples
+
+
+class Tax(msgspec.Struct, frozen=True):
+    """What the profiler costs: the same step before, under and after it."""
+
+    phase: str
+    clean_ns_median: int
+    profiled_ns_median: int | None
+    after_ns_median: int | None
+    profiled_ratio: float | None
+    after_ratio: float | None
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """The whole of summary.json."""
+
+    schema_version: int
+    run: str
+    mode: str
+    model: Model | None
+    verdict: Verdict
+    devices: list[Device]
+    steps: StepsSummary
+    floors: Floor | None
+    floors_by_phase: list[Floor]
+    ttft_ns: int | None
+    tpot_ns: int | None
+    cpu_roles: list[RoleTotal]  # operator time by role, where there is no GPU activity
+    samples: SampleWindow | None
+    tax: Tax | None
+    diagnostics: list[Diagnostic]
+
+    def encode(self) -> bytes:
+        """Return the text of summary.json, indented and ending in a newline."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
