@@ -1,4 +1,4 @@
-"""What a run or an analysis has to confess: stable codes with a severity, a count and a sentence."""
+"""What a run or an analysis has to confess: stable codes, severity, count and a sentence."""
 
 from typing import Literal
 

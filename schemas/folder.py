@@ -4,7 +4,6 @@ A killed command leaves no half-run that looks whole; a failed one leaves nothin
 """
 
 import hashlib
-import os
 import shutil
 import time
 import uuid
@@ -53,7 +52,11 @@ class TableWriter:
         self.schema = table.schema()
         texts = [f.name for f in self.schema if pa.types.is_string(f.type)]
         self._writer = pq.ParquetWriter(
-            path, self.schema, compression="zstd", use_dictionary=texts, write_statistics=True
+            path,
+            self.schema,
+            compression="zstd",
+            use_dictionary=texts,  # type: ignore[arg-type]  # the stubs forget column names
+            write_statistics=True,
         )
         self._held: list[pa.Table] = []
         self._held_rows = 0
@@ -94,7 +97,9 @@ class RunWriter:
         self._overwrite = overwrite
         self._refuse_existing()
         self.id = uuid.uuid4().hex
-        self.folder = out.parent / f".{out.name}.{os.getpid()}.partial"
+        # Not the process id: in a container the next process may have the same one, and would
+        # find its folder taken by a killed one.
+        self.folder = out.parent / f".{out.name}.{self.id[:8]}.partial"
         self._writers: dict[str, TableWriter] = {}
 
     def _refuse_existing(self) -> None:
@@ -156,7 +161,7 @@ class RunWriter:
             raise UsageError(f"{self.out}: is a link; give another --out")
         if self.out.exists():
             self._refuse_existing()
-            old = self.out.parent / f".{self.out.name}.{os.getpid()}.old"
+            old = self.out.parent / f".{self.out.name}.{self.id[:8]}.old"
             self.out.rename(old)
             self.folder.rename(self.out)
             shutil.rmtree(old)

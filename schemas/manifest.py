@@ -38,7 +38,9 @@ class RankFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     has_shapes: bool | None = None
     events: int = 0  # rows of the file, whatever their kind
     python_frames_dropped: int = 0
-    devices: list[int] = []  # ordinals of the GPUs named by the file
+    devices: list[int] = []  # ordinals of the GPUs that have activities
+    recording_start_ns: int | None = None  # when the profiler says it was on
+    recording_end_ns: int | None = None
 
 
 class Gpu(msgspec.Struct, frozen=True, omit_defaults=True):

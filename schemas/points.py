@@ -16,5 +16,7 @@ class Points(Table):
     context_tokens = Column(INT64, "Tokens in the cache before the first timed step.", "tokens")
     prompt_tokens = Column(INT64, "Tokens of the prompt.", "tokens")
     new_tokens = Column(INT64, "Tokens generated in a request.", "tokens")
-    outcome = Column(TEXT, "How it ended: done, refused, out_of_memory, interrupted.", required=True)
+    outcome = Column(
+        TEXT, "How it ended: done, refused, out_of_memory, interrupted.", required=True
+    )
     reason = Column(TEXT, "Why it did not end in done.")

@@ -3,9 +3,10 @@
     run = whichwall.open("traces/run42")
     run.manifest.model
     run.kernels.collect()
+
+Rows are read when a frame is collected, and only the columns it uses.
 """
 
-from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -29,7 +30,6 @@ RUN_TABLES: tuple[type[Table], ...] = (
 )  # fmt: skip
 
 
-@cache
 def polars_schema(table: type[Table]) -> pl.Schema:
     """Return a table's columns as polars types."""
     empty = pl.from_arrow(table.schema().empty_table())

@@ -8,7 +8,9 @@ class Samples(Table):
 
     NAME = "samples"
 
-    time_ns = Column(INT64, "nvidia-smi's own stamp, Unix epoch, ms resolution.", "ns", required=True)
+    time_ns = Column(
+        INT64, "nvidia-smi's own stamp, Unix epoch, ms resolution.", "ns", required=True
+    )
     received_ns = Column(INT64, "When the row reached us; null for imported samples.", "ns")
     gpu_uuid = Column(TEXT, "GPU by UUID.")
     gpu_index = Column(INT32, "nvidia-smi's index; not CUDA's ordinal.")

@@ -19,9 +19,13 @@ class Steps(Table):
     phase = Column(TEXT, "prefill or decode; null if the trace does not say.")
     batch = Column(INT64, "Sequences in the step; null if the trace does not say.", "sequences")
     tokens = Column(INT64, "Tokens fed into the step; null if not said.", "tokens")
-    begin_ns = Column(INT64, "Start on the host, Unix epoch: launches from here on belong to it.", "ns")
+    begin_ns = Column(
+        INT64, "Start on the host, Unix epoch: launches from here on belong to it.", "ns"
+    )
     start_ns = Column(INT64, "Start of its window: its first activity.", "ns")
-    window_ns = Column(INT64, "To the next step's first activity; the last step: to its last end.", "ns")
+    window_ns = Column(
+        INT64, "To the next step's first activity; the last step: to its last end.", "ns"
+    )
     busy_ns = Column(INT64, "Union of activity inside the window.", "ns")
     activities = Column(INT64, "GPU activities that belong to it.")
     kernels = Column(INT64, "Of them, kernels.")

@@ -48,7 +48,7 @@ class Column:
         """Return the column's name."""
         return self.name
 
-    def field(self) -> pa.Field:
+    def field(self) -> "pa.Field[pa.DataType]":
         """Return the Arrow field with its sentence and unit as metadata."""
         metadata = {DOC_KEY: self.doc.encode()}
         if self.unit:
@@ -71,7 +71,10 @@ class Table:
     @classmethod
     def schema(cls) -> pa.Schema:
         """Return the Arrow schema, with table name and version in its metadata."""
-        metadata = {TABLE_KEY: cls.NAME.encode(), VERSION_KEY: str(cls.VERSION).encode()}
+        metadata: dict[bytes | str, bytes | str] = {
+            TABLE_KEY: cls.NAME.encode(),
+            VERSION_KEY: str(cls.VERSION).encode(),
+        }
         return pa.schema([c.field() for c in cls.COLUMNS.values()], metadata=metadata)
 
     @classmethod

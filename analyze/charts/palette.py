@@ -1,0 +1,60 @@
+"""One colour per role, cause, stage and wall, the same in every chart, table and legend.
+
+Roles come in families: attention in blues, the MLP in oranges, experts in purples, the ends of
+the model in greens, norm and residual in yellows. Inside a family and along `ROLES`, neighbours
+differ in lightness, which every kind of colour vision sees; a test measures that.
+"""
+
+from whichwall.schemas import gaps, passes, roles
+
+ROLE_COLOURS: dict[str, str] = {
+    roles.EMBEDDING: "#768b7f",
+    roles.NORM: "#795c00",
+    roles.QKV_PROJ: "#306fb6",
+    roles.ROPE: "#80e1ff",
+    roles.KV_CACHE: "#00b9b1",
+    roles.ATTENTION: "#015085",
+    roles.SOFTMAX: "#4395c9",
+    roles.MASK: "#63686d",
+    roles.O_PROJ: "#8879ff",
+    roles.GATE_UP_PROJ: "#fb8100",
+    roles.ACTIVATION: "#ffca75",
+    roles.DOWN_PROJ: "#b07156",
+    roles.RESIDUAL: "#cbc32b",
+    roles.ROUTER: "#6b3667",
+    roles.EXPERTS: "#e495ff",
+    roles.LM_HEAD: "#a2e9a4",
+    roles.SAMPLING: "#7bb04d",
+    roles.COMMUNICATION: "#940049",
+    roles.MEMORY: "#b59a89",
+    roles.OTHER: "#cecbcc",
+}
+
+CAUSE_COLOURS: dict[str, str] = {
+    gaps.PROFILER: "#8d8d8d",
+    gaps.UNKNOWN: "#c9c4bb",
+    gaps.GRAPH: "#7a5bb5",
+    gaps.SYNC: "#e9b93c",
+    gaps.LAUNCH: "#c9472f",
+    gaps.DEVICE: "#4b9bd8",
+}
+
+STAGE_COLOURS: dict[str, str] = {
+    passes.WARMUP: "#d9a441",
+    passes.CLEAN: "#2f8f5b",
+    passes.PROFILED: "#9a6cc2",
+    passes.AFTER: "#a9cfee",
+}
+
+LAUNCHES, KERNELS, BYTES, ARITHMETIC = "launches", "kernels", "bytes", "arithmetic"
+
+WALL_COLOURS: dict[str, str] = {
+    LAUNCHES: CAUSE_COLOURS[gaps.LAUNCH],
+    KERNELS: "#e0a63a",
+    BYTES: "#2f6fb5",
+    ARITHMETIC: "#8cc46f",
+}
+
+# The host's side of a timeline, and what is neither role nor cause.
+HOST, CALL = "#9aa3ad", "#5f6b78"
+WARNING = "#c9472f"

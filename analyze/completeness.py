@@ -1,0 +1,107 @@
+"""Which records are missing: launches that ran and left no GPU row, and rows without a launch.
+
+Lost records are reported as lost, never as idle. A launch under stream capture runs nothing;
+of two nested calls for one launch only the inner one carries the kernel's correlation.
+"""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from whichwall.analyze.links import GRAPH_LAUNCH_NAME, LAUNCH_NAME
+from whichwall.schemas.activities import Activities
+from whichwall.schemas.launches import Launches
+
+NOT_A_LAUNCH = r"(?i)HostFunc|KernelExHost"
+BEGIN_CAPTURE, END_CAPTURE = r"(?i)StreamBeginCapture", r"(?i)StreamEndCapture"
+THREAD = [Launches.point, Launches.rank, Launches.tid]
+
+# A replay with less than half the kernels of the median replay of its size class lacks records.
+UNDERRECORDED_SHARE = 0.5
+# Fewer lost launches than this at the end of a trace are the ordinary edge of a recording.
+BUFFER_CAP_LEAST = 10
+
+_END, _KERNELS, _CAPTURES = "call_end_ns", "gpu_rows", "open_captures"
+
+
+@dataclass(frozen=True)
+class Completeness:
+    """Counts of what is missing."""
+
+    launches: int  # calls that should have left a GPU row
+    lost: int  # of them, those without one
+    lost_at_end: bool  # all lost ones follow the last recorded one: the profiler's buffer limit
+    unlinked: int  # GPU rows without a launch on record
+    late_launches: int  # GPU rows that start before their launch does: clock skew
+    underrecorded_replays: int
+
+
+def completeness(activities: pl.DataFrame, launches: pl.DataFrame) -> Completeness:
+    """Compare launches with GPU rows, both ways."""
+    expected = _expected(launches)
+    recorded = activities.group_by(Activities.launch).agg(pl.len().alias(_KERNELS))
+    counted = expected.join(recorded, on=Activities.launch, how="left", maintain_order="left")
+    counted = _without_outer_calls(counted)
+    lost = counted.filter(pl.col(_KERNELS).is_null())
+    found = counted.filter(pl.col(_KERNELS).is_not_null())
+    late = pl.col(Activities.start_ns) < pl.col(Activities.launch_start_ns)
+    return Completeness(
+        launches=counted.height,
+        lost=lost.height,
+        lost_at_end=_all_at_end(lost, found),
+        unlinked=activities[Activities.launch].null_count(),
+        late_launches=int(activities.select(late.sum()).item() or 0),
+        underrecorded_replays=_underrecorded(found),
+    )
+
+
+def _expected(launches: pl.DataFrame) -> pl.DataFrame:
+    """Return the calls that launch GPU work, outside stream captures."""
+    name = pl.col(Launches.name)
+    begins = name.str.contains(BEGIN_CAPTURE).cast(pl.Int32)
+    ends = name.str.contains(END_CAPTURE).cast(pl.Int32)
+    return (
+        launches.with_columns(
+            pl.int_range(pl.len(), dtype=pl.Int64).alias(Activities.launch),
+            (pl.col(Launches.start_ns) + pl.col(Launches.dur_ns)).alias(_END),
+        )
+        .sort([*THREAD, Launches.start_ns, _END], descending=[False] * 4 + [True], nulls_last=True)
+        .with_columns((begins - ends).cum_sum().over(THREAD).alias(_CAPTURES))
+        .filter(
+            name.str.contains(LAUNCH_NAME)
+            & ~name.str.contains(NOT_A_LAUNCH)
+            & (pl.col(_CAPTURES) <= 0)
+        )
+    )
+
+
+def _without_outer_calls(counted: pl.DataFrame) -> pl.DataFrame:
+    """Drop a call without GPU rows that holds the next call, one with GPU rows, on its thread."""
+    following = {
+        column: pl.col(column).shift(-1).over(THREAD)
+        for column in (Launches.start_ns, _END, _KERNELS)
+    }
+    outer = (
+        pl.col(_KERNELS).is_null()
+        & following[_KERNELS].is_not_null()
+        & (following[Launches.start_ns] >= pl.col(Launches.start_ns))
+        & (following[_END] <= pl.col(_END))
+    )
+    return counted.filter(~outer.fill_null(value=False))
+
+
+def _all_at_end(lost: pl.DataFrame, found: pl.DataFrame) -> bool:
+    if lost.height < BUFFER_CAP_LEAST or not found.height:
+        return False
+    first_lost = lost[Launches.start_ns].min()
+    last_found = found[Launches.start_ns].max()
+    return bool(first_lost > last_found)  # type: ignore[operator]
+
+
+def _underrecorded(found: pl.DataFrame) -> int:
+    """Count graph replays with far fewer kernels than the median replay."""
+    replays = found.filter(pl.col(Launches.name).str.contains(GRAPH_LAUNCH_NAME))[_KERNELS]
+    median = replays.median()
+    if not isinstance(median, float):
+        return 0
+    return int((replays < UNDERRECORDED_SHARE * median).sum())

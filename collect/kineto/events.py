@@ -1,0 +1,218 @@
+"""Cut a trace into runs of whole events, and decode them; broken ones are mended or dropped.
+
+A run of events is cut at a place that looks like the border of two events. The cut is right
+if and only if the run decodes as a list, because a list starts and ends at the same depth; a
+run that does not decode is walked event by event.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from whichwall.collect.kineto.repair import Repairs, repair
+from whichwall.collect.kineto.source import BLOCK_BYTES, Source
+from whichwall.schemas.errors import InputError
+
+EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
+BORDER = re.compile(rb',\s*(?=\{\s*"(?:ph|cat|name|pid|tid|ts|dur|id|args|s|bp|cname|sf)"\s*:)')
+CLOSE = re.compile(rb'\}\s*\](?=\s*(?:,\s*"|\}|$))')
+SPACES = b" " * 4096  # nobody indents so far: a file of spaces must not fill the memory
+LONG_SPACE = re.compile(rb"\s{4096,}")
+SEPARATOR = re.compile(rb"[\s,]*")
+HEAD_LIMIT = 64 << 20  # metadata before the events; the largest seen in public traces is 0.3 MB
+EVENT_LIMIT = 64 << 20  # one event; kernel names of 60 kB are the largest seen
+TAIL_WINDOWS = (1 << 16, 1 << 20, BLOCK_BYTES * 2)  # how far back a border is looked for
+
+NOTHING = msgspec.Raw(b"")
+
+
+class Event(msgspec.Struct, gc=False):
+    """One event; times and arguments stay text until they are known to be wanted."""
+
+    ph: str | None = None
+    cat: str | None = None
+    name: str | None = None
+    pid: int | str | None = None
+    tid: int | str | None = None
+    ts: msgspec.Raw = NOTHING
+    dur: msgspec.Raw = NOTHING
+    args: msgspec.Raw = NOTHING
+
+
+_DECODE_LIST = msgspec.json.Decoder(list[Event]).decode
+_DECODE_ONE = msgspec.json.Decoder(Event).decode
+_WALK = json.JSONDecoder(strict=False).raw_decode
+_UNREADABLE = (msgspec.DecodeError, RecursionError)
+
+
+class EventReader:
+    """Read a file's events in runs; afterwards `head` and `tail` hold the text around them."""
+
+    def __init__(self, source: Source) -> None:
+        """Remember the source; nothing is read yet."""
+        self.source = source
+        self.repairs = Repairs()
+        self.head = b""
+        self.tail = b""
+        self.legacy = False
+        self.truncated = False
+        self._buffer = b""
+        self._ended = False
+
+    def runs(self) -> Iterator[list[Event]]:
+        """Yield lists of events in file order.
+
+        Raises:
+            InputError: not a trace.
+        """
+        blocks = self.source.blocks()
+        self._read_head(blocks)
+        for block in blocks:
+            self._buffer = _without_padding(self._buffer + block)
+            if len(self._buffer) >= BLOCK_BYTES:
+                yield from self._whole_events(last=False)
+            if self._ended:
+                break
+        if not self._ended:
+            yield from self._whole_events(last=True)
+        self.tail = self._buffer + b"".join(_bounded(blocks))
+        self.truncated = self.truncated or self.source.truncated
+
+    def _read_head(self, blocks: Iterator[bytes]) -> None:
+        buffer = b""
+        for block in blocks:
+            buffer = _without_padding(buffer + block)
+            if buffer.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
+                self.legacy = True
+                self._buffer = buffer[buffer.index(b"[") + 1 :]
+                return
+            if match := EVENTS.search(buffer):
+                self.head, self._buffer = buffer[: match.start()], buffer[match.end() :]
+                return
+            if len(buffer) > HEAD_LIMIT:
+                break
+        raise InputError(
+            f"{self.source.path}: no traceEvents found ({_describe(buffer)}); "
+            "expected a profiler trace as written by export_chrome_trace"
+        )
+
+    def _whole_events(self, *, last: bool) -> Iterator[list[Event]]:
+        for cut in _cuts(self._buffer):
+            run = _decode_run(self._buffer[:cut])
+            if run is not None:
+                self._buffer = self._buffer[cut:]
+                yield run
+                break
+        if last or len(self._buffer) >= BLOCK_BYTES:
+            yield self._walk(last=last)
+
+    def _walk(self, *, last: bool) -> list[Event]:
+        """Decode event by event, as far as the buffer holds whole events."""
+        found: list[Event] = []
+        # Latin-1 keeps one character a byte, so that positions in text and bytes agree.
+        text = self._buffer.decode("latin-1")
+        at = 0
+        while True:
+            at = _skip_separators(self._buffer, at)
+            if self._buffer[at : at + 1] == b"]":
+                self._ended = True
+                at += 1
+                break
+            end = _end_of_event(text, at)
+            if end is None:
+                border = BORDER.search(self._buffer, at + 1)
+                if border is None:
+                    at = self._end_inside_event(at, last=last)
+                    break
+                end = border.start()
+            event = self._decode_event(self._buffer[at:end])
+            if event is not None:
+                found.append(event)
+            at = end
+        self._buffer = self._buffer[at:]
+        return found
+
+    def _end_inside_event(self, at: int, *, last: bool) -> int:
+        """Return where to go on when the buffer ends within an event."""
+        rest = len(self._buffer) - at
+        if last:
+            self.truncated = self.truncated or rest > 0 or not self.legacy
+            if rest and b'"' in self._buffer[at:]:
+                at = self._close_broken_last(at)
+            return at
+        if rest > EVENT_LIMIT:
+            self.repairs.dropped += 1
+            return len(self._buffer)
+        return at
+
+    def _close_broken_last(self, at: int) -> int:
+        """Step over a last event that is broken rather than cut, if the array closes after it."""
+        close = CLOSE.search(self._buffer, at)
+        if close is None:
+            return len(self._buffer)
+        self.truncated = self.source.truncated
+        self.repairs.dropped += 1
+        self._ended = True
+        return close.end()
+
+    def _decode_event(self, raw: bytes) -> Event | None:
+        raw = raw.strip(b" \t\r\n,")
+        try:
+            return _DECODE_ONE(raw)
+        except _UNREADABLE:
+            pass
+        try:
+            return _DECODE_ONE(repair(raw, self.repairs))
+        except _UNREADABLE:
+            self.repairs.dropped += 1
+            return None
+
+
+def _without_padding(buffer: bytes) -> bytes:
+    return LONG_SPACE.sub(b" ", buffer) if SPACES in buffer else buffer
+
+
+def _bounded(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    size = 0
+    for block in blocks:
+        size += len(block)
+        if size > HEAD_LIMIT:
+            return
+        yield block
+
+
+def _cuts(buffer: bytes) -> Iterator[int]:
+    """Yield the likeliest places to cut: the last border of events, then those before it."""
+    for window in TAIL_WINDOWS:
+        start = max(0, len(buffer) - window)
+        borders = [m.start() for m in BORDER.finditer(buffer, start)]
+        if borders:
+            yield from borders[-1:-4:-1]
+            return
+
+
+def _decode_run(raw: bytes) -> list[Event] | None:
+    raw = raw.lstrip(b" \t\r\n,")
+    try:
+        return _DECODE_LIST(b"[" + raw + b"]")
+    except _UNREADABLE:
+        return None
+
+
+def _skip_separators(buffer: bytes, at: int) -> int:
+    match = SEPARATOR.match(buffer, at)
+    return match.end() if match else at
+
+
+def _end_of_event(text: str, at: int) -> int | None:
+    try:
+        return _WALK(text, at)[1]
+    except (ValueError, RecursionError):
+        return None
+
+
+def _describe(buffer: bytes) -> str:
+    start = buffer.lstrip()[:40]
+    return f"it starts with {start!r}" if start else "the file is empty"

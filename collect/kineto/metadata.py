@@ -1,0 +1,96 @@
+"""Named facts from the text around a trace's events; everything else there is left behind.
+
+Top-level metadata can hold environment dumps with tokens, so nothing is carried over unnamed.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from whichwall.schemas.manifest import Gpu
+
+BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(\d{1,19})')
+RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*"rank"\s*:\s*"?(\d{1,6})')
+WORLD = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*"world_size"\s*:\s*"?(\d{1,6})')
+DISTRIBUTED = re.compile(rb'"distributedInfo"\s*:')
+DEVICES = re.compile(rb'"deviceProperties"\s*:\s*(?=\[)')
+VERSION = rb'"%s"\s*:\s*"?([\w.]{1,20})'
+BASE_OVERLAP = 64  # longer than the base's key and digits, so that a border cannot hide it
+
+
+class Metadata(msgspec.Struct, frozen=True):
+    """What the text around the events says, by named fields."""
+
+    base_ns: int | None
+    rank: int | None
+    world_size: int | None
+    distributed: bool
+    gpus: list[Gpu]
+    cuda_runtime: str | None
+    cuda_driver: str | None
+    cupti: str | None
+
+
+def read_metadata(text: bytes) -> Metadata:
+    """Read the named facts; whatever is broken or absent is null and costs nothing else."""
+    return Metadata(
+        base_ns=_number(BASE, text),
+        rank=_number(RANK, text),
+        world_size=_number(WORLD, text),
+        distributed=DISTRIBUTED.search(text) is not None,
+        gpus=_gpus(text),
+        cuda_runtime=_version(b"cuda_runtime_version", text),
+        cuda_driver=_version(b"cuda_driver_version", text),
+        cupti=_version(b"cupti_version", text),
+    )
+
+
+def find_base(blocks: Iterator[bytes]) -> int | None:
+    """Return baseTimeNanoseconds from anywhere in a file: torch 2.4 to 2.7 write it last."""
+    before = b""
+    for block in blocks:
+        text = before + block
+        if match := BASE.search(text[:-1]):
+            return int(match.group(1))
+        before = text[-BASE_OVERLAP:]
+    return _number(BASE, before)
+
+
+def _number(pattern: re.Pattern[bytes], text: bytes) -> int | None:
+    match = pattern.search(text)
+    return int(match.group(1)) if match else None
+
+
+def _version(key: bytes, text: bytes) -> str | None:
+    match = re.search(VERSION % re.escape(key), text)
+    return match.group(1).decode() if match else None
+
+
+def _gpus(text: bytes) -> list[Gpu]:
+    match = DEVICES.search(text)
+    if match is None:
+        return []
+    try:
+        listed, _ = json.JSONDecoder(strict=False).raw_decode(
+            text.decode("utf-8", "replace"), len(text[: match.end()].decode("utf-8", "replace"))
+        )
+    except (ValueError, RecursionError):
+        return []
+    return [_gpu(entry) for entry in listed if isinstance(entry, dict)]
+
+
+def _gpu(entry: dict[str, object]) -> Gpu:
+    def whole(key: str) -> int | None:
+        value = entry.get(key)
+        return value if isinstance(value, int) else None
+
+    major, minor = whole("computeMajor"), whole("computeMinor")
+    return Gpu(
+        name=str(entry.get("name", "")),
+        ordinal=whole("id"),
+        memory_bytes=whole("totalGlobalMem"),
+        multiprocessors=whole("numSms"),
+        compute_capability=None if major is None or minor is None else f"{major}.{minor}",
+    )

@@ -1,0 +1,259 @@
+"""Events of one run of the file, sorted by category into rows of the trace tables."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whichwall.collect.kineto.arguments import (
+    CallArguments,
+    GpuArguments,
+    Number,
+    OpArguments,
+    Triple,
+    int64s,
+    read_arguments,
+    trailing_number,
+)
+from whichwall.collect.kineto.events import NOTHING, Event
+from whichwall.collect.kineto.exact import EPOCH_FROM_NS, nanoseconds, since_epoch
+from whichwall.collect.kineto.repair import Repairs
+from whichwall.schemas import kernels, launches, ranges
+from whichwall.schemas.kernels import Kernels
+from whichwall.schemas.launches import Launches
+from whichwall.schemas.ops import Ops
+from whichwall.schemas.overheads import Overheads
+from whichwall.schemas.ranges import Ranges
+from whichwall.schemas.table import Table
+
+MODULE_PREFIX = "nn.Module:"
+OP, PYTHON, OVERHEAD, SPAN = "op", "python", "overhead", "span"
+INT32 = np.iinfo(np.int32)
+
+# Category as written, today and in 2021, and what its rows are. All else is counted, not kept.
+CATEGORIES = {
+    "kernel": kernels.KERNEL, "Kernel": kernels.KERNEL,
+    "gpu_memcpy": kernels.MEMCPY, "Memcpy": kernels.MEMCPY,
+    "gpu_memset": kernels.MEMSET, "Memset": kernels.MEMSET,
+    "cuda_runtime": launches.RUNTIME, "Runtime": launches.RUNTIME, "hip_runtime": launches.RUNTIME,
+    "cuda_driver": launches.DRIVER,
+    "cpu_op": OP, "Operator": OP,
+    "user_annotation": ranges.ANNOTATION,
+    "gpu_user_annotation": ranges.GPU_ANNOTATION,
+    "python_function": PYTHON,
+    "overhead": OVERHEAD,
+    "Trace": SPAN,
+}  # fmt: skip
+
+Columns = dict[str, pa.Array]
+ByKind = dict[str, list[Event]]
+
+
+class RowBuilder:
+    """Turn events into rows; keeps the few facts that the whole file must answer for."""
+
+    def __init__(self, rank: int, point: int, base_ns: int | None) -> None:
+        """Fix what each row carries and what a relative time is relative to."""
+        self.rank = rank
+        self.point = point
+        self.base_ns = base_ns
+        self.repairs = Repairs()
+        self.events = 0
+        self.python_frames_dropped = 0
+        self.has_fractions = False
+        self.has_relative_times = False
+        self.has_shapes = False
+        self.has_ops = False
+        self.devices: set[int] = set()
+        self.recording: tuple[int, int] | None = None
+
+    def build(self, events: list[Event]) -> dict[type[Table], pa.Table]:
+        """Return the rows that these events add to each table; tables without rows are absent."""
+        by_kind = self._sort(events)
+        makers: dict[type[Table], Callable[[ByKind], pa.Table]] = {
+            Kernels: self._kernels,
+            Launches: self._launches,
+            Ops: self._ops,
+            Ranges: self._ranges,
+            Overheads: self._overheads,
+        }
+        self._note_recording(by_kind[SPAN])
+        tables = {table: make(by_kind) for table, make in makers.items()}
+        return {table: rows for table, rows in tables.items() if rows.num_rows}
+
+    def _sort(self, events: list[Event]) -> ByKind:
+        self.events += len(events)
+        by_kind: ByKind = {kind: [] for kind in CATEGORIES.values()}
+        for event in events:
+            kind = CATEGORIES.get(event.cat) if event.cat and event.ph == "X" else None
+            if kind is None:
+                continue
+            if kind == PYTHON and not (event.name or "").startswith(MODULE_PREFIX):
+                self.python_frames_dropped += 1
+            else:
+                by_kind[kind].append(event)
+        return by_kind
+
+    def _note_recording(self, spans: list[Event]) -> None:
+        """Widen the recording by the profiler's own spans, which say when it was on."""
+        for span in spans:
+            (start,), (start_known,) = nanoseconds([span.ts])
+            (dur,), (dur_known,) = nanoseconds([span.dur])
+            if start_known and dur_known and 0 <= dur < EPOCH_FROM_NS:
+                begin = int(since_epoch(np.array([start]), self.base_ns)[0])
+                before = self.recording or (begin, begin)
+                self.recording = (min(before[0], begin), max(before[1], begin + int(dur)))
+
+    def _timed(self, events: list[Event]) -> tuple[list[Event], Columns]:
+        """Return the events whose times are known, with their start, duration and name."""
+        start, start_known = nanoseconds([e.ts for e in events])
+        dur, dur_known = nanoseconds([e.dur for e in events])
+        known = start_known & dur_known
+        if not known.all():
+            self.repairs.dropped += int((~known).sum())
+            events = [e for e, k in zip(events, known, strict=True) if k]
+            start, dur = start[known], dur[known]
+        self.has_fractions = self.has_fractions or any(b"." in bytes(e.ts) for e in events)
+        relative = (start > 0) & (start < EPOCH_FROM_NS)
+        self.has_relative_times = self.has_relative_times or bool(relative.any())
+        return events, {
+            "start_ns": pa.array(since_epoch(start, self.base_ns)),
+            "dur_ns": pa.array(dur),
+            "name": pa.array([e.name or "" for e in events], pa.string()),
+        }
+
+    def _table(self, table: type[Table], count: int, columns: Columns) -> pa.Table:
+        """Return rows of a table: the columns given, point and rank, and null for the rest."""
+        schema = table.schema()
+        constants = {"point": self.point, "rank": self.rank}
+        arrays = []
+        for field in schema:
+            if field.name in columns:
+                arrays.append(columns[field.name].cast(field.type))
+            elif field.name in constants:
+                arrays.append(pa.repeat(pa.scalar(constants[field.name], field.type), count))
+            else:
+                arrays.append(pa.nulls(count, field.type))
+        return pa.Table.from_arrays(arrays, schema=schema)
+
+    def _kernels(self, by_kind: ByKind) -> pa.Table:
+        parts = []
+        for kind in (kernels.KERNEL, kernels.MEMCPY, kernels.MEMSET):
+            events, columns = self._timed(by_kind[kind])
+            arguments = read_arguments(events, GpuArguments, self.repairs)
+            columns |= _place(events, arguments) | _links(arguments)
+            columns |= {
+                "kind": pa.repeat(pa.scalar(kind), len(events)),
+                "graph_id": int64s([a.graph_id for a in arguments]),
+                "graph_node_id": int64s([a.graph_node_id for a in arguments]),
+                "registers_per_thread": int64s([a.registers for a in arguments]),
+                "shared_memory_bytes": int64s([a.shared_memory for a in arguments]),
+                "size_bytes": int64s([a.size for a in arguments]),
+            }
+            columns |= _triple("grid", [a.grid for a in arguments])
+            columns |= _triple("block", [a.block for a in arguments])
+            self.devices |= set(columns["device"].drop_null().unique().to_pylist())
+            parts.append(self._table(Kernels, len(events), columns))
+        return pa.concat_tables(parts)
+
+    def _launches(self, by_kind: ByKind) -> pa.Table:
+        parts = []
+        for api in (launches.RUNTIME, launches.DRIVER):
+            events, columns = self._timed(by_kind[api])
+            arguments = read_arguments(events, CallArguments, self.repairs)
+            columns |= _thread(events) | _links(arguments)
+            columns |= {"api": pa.repeat(pa.scalar(api), len(events))}
+            parts.append(self._table(Launches, len(events), columns))
+        return pa.concat_tables(parts)
+
+    def _ops(self, by_kind: ByKind) -> pa.Table:
+        events, columns = self._timed(by_kind[OP])
+        arguments = read_arguments(events, OpArguments, self.repairs)
+        dims = [_text(a.dims, a.old_dims) for a in arguments]
+        self.has_ops = self.has_ops or bool(events)
+        self.has_shapes = self.has_shapes or any(dims)
+        columns |= _thread(events) | {
+            "external_id": _external_ids(arguments),
+            "input_dims": pa.array(dims, pa.string()),
+            "input_types": pa.array([_text(a.types) for a in arguments], pa.string()),
+        }
+        return self._table(Ops, len(events), columns)
+
+    def _ranges(self, by_kind: ByKind) -> pa.Table:
+        parts = []
+        for kind in (ranges.ANNOTATION, PYTHON):
+            events, columns = self._timed(by_kind[kind])
+            arguments = read_arguments(events, OpArguments, self.repairs)
+            columns |= _thread(events) | {"external_id": _external_ids(arguments)}
+            stored = ranges.MODULE if kind == PYTHON else kind
+            columns |= {"kind": pa.repeat(pa.scalar(stored), len(events))}
+            parts.append(self._table(Ranges, len(events), columns))
+        events, columns = self._timed(by_kind[ranges.GPU_ANNOTATION])
+        placed = read_arguments(events, GpuArguments, self.repairs)
+        columns |= _place(events, placed) | {"external_id": _external_ids(placed)}
+        columns |= {"kind": pa.repeat(pa.scalar(ranges.GPU_ANNOTATION), len(events))}
+        parts.append(self._table(Ranges, len(events), columns))
+        return pa.concat_tables(parts)
+
+    def _overheads(self, by_kind: ByKind) -> pa.Table:
+        events, columns = self._timed(by_kind[OVERHEAD])
+        return self._table(Overheads, len(events), columns)
+
+
+def _place(events: list[Event], arguments: list[GpuArguments]) -> Columns:
+    """Return device and stream: from the arguments, else the process and thread of the row."""
+    devices = [
+        trailing_number(e.pid) if a.device is None else a.device
+        for e, a in zip(events, arguments, strict=True)
+    ]
+    streams = [
+        trailing_number(e.tid) if a.stream is None else a.stream
+        for e, a in zip(events, arguments, strict=True)
+    ]
+    return {"device": _int32s(devices), "stream": int64s(streams)}
+
+
+def _int32s(values: Sequence[Number]) -> pa.Array:
+    wide = int64s(values)
+    try:
+        return wide.cast(pa.int32())
+    except pa.ArrowInvalid:
+        fits = pc.and_(pc.greater_equal(wide, INT32.min), pc.less_equal(wide, INT32.max))
+        return pc.if_else(fits, wide, None).cast(pa.int32())
+
+
+def _thread(events: list[Event]) -> Columns:
+    return {
+        "pid": int64s([trailing_number(e.pid) for e in events]),
+        "tid": int64s([trailing_number(e.tid) for e in events]),
+    }
+
+
+def _links(arguments: Sequence[GpuArguments | CallArguments]) -> Columns:
+    return {
+        "correlation": int64s([a.correlation for a in arguments]),
+        "external_id": _external_ids(arguments),
+    }
+
+
+def _external_ids(arguments: Sequence[GpuArguments | CallArguments | OpArguments]) -> pa.Array:
+    return int64s(
+        [a.old_external_id if a.external_id is None else a.external_id for a in arguments]
+    )
+
+
+def _triple(name: str, values: list[Triple]) -> Columns:
+    axes = [
+        int64s([v[axis] if v is not None and axis < len(v) else None for v in values])
+        for axis in range(3)
+    ]
+    return {f"{name}_{axis}": column for axis, column in zip("xyz", axes, strict=True)}
+
+
+def _text(*candidates: msgspec.Raw) -> str | None:
+    for raw in candidates:
+        if raw is not NOTHING:
+            return bytes(raw).decode("utf-8", "replace")
+    return None

@@ -1,0 +1,64 @@
+"""The bytes of a trace file: plain or gzip, told by content and not by name."""
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from whichwall.schemas.errors import InputError
+
+BLOCK_BYTES = 8 << 20  # large enough to amortise a decode call, small enough to hold several
+GZIP_MAGIC = b"\x1f\x8b"
+GZIP_WINDOW = 31  # zlib's code for a gzip header with the largest window
+
+
+class Source:
+    """Read a file in blocks; `truncated` is set when a gzip stream stops early."""
+
+    def __init__(self, path: Path) -> None:
+        """Remember the path; nothing is read yet."""
+        self.path = path
+        self.truncated = False
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield decompressed blocks of about BLOCK_BYTES, from the start at each call.
+
+        Raises:
+            InputError: the file cannot be read.
+        """
+        try:
+            with self.path.open("rb") as file:
+                magic = file.read(2)
+                file.seek(0)
+                yield from self._inflate(file) if magic == GZIP_MAGIC else _plain(file)
+        except OSError as error:
+            raise InputError(
+                f"{self.path}: {error.strerror or error}; expected a readable profiler trace"
+            ) from error
+
+    def _inflate(self, file: BinaryIO) -> Iterator[bytes]:
+        inflater = zlib.decompressobj(GZIP_WINDOW)
+        pending = b""
+        while True:
+            if not pending and not (pending := file.read(BLOCK_BYTES >> 3)):
+                self.truncated = not inflater.eof
+                return
+            if inflater.eof:
+                # Members of a gzip file follow one another; zero padding may end it.
+                pending = pending.lstrip(b"\0")
+                if not pending.startswith(GZIP_MAGIC):
+                    return
+                inflater = zlib.decompressobj(GZIP_WINDOW)
+            try:
+                block = inflater.decompress(pending, BLOCK_BYTES)
+            except zlib.error:
+                self.truncated = True
+                return
+            pending = inflater.unconsumed_tail or inflater.unused_data
+            if block:
+                yield block
+
+
+def _plain(file: BinaryIO) -> Iterator[bytes]:
+    while block := file.read(BLOCK_BYTES):
+        yield block

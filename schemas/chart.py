@@ -1,0 +1,110 @@
+"""What charts draw: small reduced tables, made for one picture and never part of a run.
+
+Times are relative and in the unit of their axis: JavaScript rounds epoch nanoseconds.
+"""
+
+from whichwall.schemas.table import BOOL, FLOAT64, INT64, TEXT, Column, Table
+
+
+class Spans(Table):
+    """A row per mark on a lane of a timeline: an activity, a call, an operator or a gap."""
+
+    NAME = "spans"
+
+    lane = Column(TEXT, "Lane it is drawn on.", required=True)
+    key = Column(TEXT, "What colours it: a role, a cause, or the lane itself.", required=True)
+    from_us = Column(FLOAT64, "Start, since the step's start.", "us", required=True)
+    to_us = Column(FLOAT64, "End, since the step's start.", "us", required=True)
+    dur_us = Column(FLOAT64, "Time covered, less than the span where it was merged.", "us")
+    count = Column(INT64, "How many were merged into it.", required=True)
+    name = Column(TEXT, "Name of the first of them, as recorded.", required=True)
+
+
+class BusyBins(Table):
+    """A row per lane, bin of time and role: the share of the bin that it covers, stacked."""
+
+    NAME = "busy_bins"
+
+    lane = Column(TEXT, "Lane it is drawn on.", required=True)
+    bin = Column(INT64, "Number of the bin.", required=True)
+    key = Column(TEXT, "What colours it: a role, or the lane itself.", required=True)
+    from_us = Column(FLOAT64, "Start of the bin, since the step's start.", "us", required=True)
+    to_us = Column(FLOAT64, "End of the bin, since the step's start.", "us", required=True)
+    low = Column(FLOAT64, "Lower end of its part of the bin, 0 to 1.", required=True)
+    high = Column(FLOAT64, "Upper end of its part of the bin, 0 to 1.", required=True)
+    covered_ns = Column(INT64, "Time covered inside the bin.", "ns", required=True)
+
+
+class Flows(Table):
+    """A row per activity drawn in full: from the end of its launch call to its start."""
+
+    NAME = "flows"
+
+    lane = Column(TEXT, "Lane of the activity.", required=True)
+    from_us = Column(FLOAT64, "End of the launch call, since the step's start.", "us")
+    to_us = Column(FLOAT64, "Start of the activity, since the step's start.", "us")
+
+
+class GapLengths(Table):
+    """A row per length of gap and cause: its part of all idle time, stacked."""
+
+    NAME = "gap_lengths"
+
+    bin = Column(INT64, "Number of the bin.", required=True)
+    cause = Column(TEXT, "profiler, unknown, graph, sync, launch or device.", required=True)
+    from_us = Column(FLOAT64, "Shortest gap of the bin; never 0.", "us", required=True)
+    to_us = Column(FLOAT64, "Longest gap of the bin.", "us", required=True)
+    total_ns = Column(INT64, "Idle time of these gaps.", "ns", required=True)
+    count = Column(INT64, "How many gaps.", required=True)
+    low = Column(FLOAT64, "Lower end of its part, percent of all idle time.", "%", required=True)
+    high = Column(FLOAT64, "Upper end of its part, percent of all idle time.", "%", required=True)
+
+
+class RoleTimes(Table):
+    """A row per role that did anything."""
+
+    NAME = "role_times"
+
+    role = Column(TEXT, "Part of the model.", required=True)
+    time_us = Column(FLOAT64, "Time per step, or in all where there are no steps.", "us")
+    share = Column(FLOAT64, "Of all roles together, 0 to 1.", required=True)
+    kernels = Column(FLOAT64, "Activities per step.", required=True)
+    label = Column(TEXT, "Time and share in words.", required=True)
+
+
+class StepShares(Table):
+    """A row per part of the clean step, in order."""
+
+    NAME = "step_shares"
+
+    wall = Column(TEXT, "launches, kernels, bytes or arithmetic.", required=True)
+    share = Column(FLOAT64, "Part of the clean step as computed.", required=True)
+    from_ms = Column(FLOAT64, "Start on the bar.", "ms", required=True)
+    to_ms = Column(FLOAT64, "End on the bar.", "ms", required=True)
+    middle_ms = Column(FLOAT64, "Middle of its part of the bar.", "ms", required=True)
+    label = Column(TEXT, "What it is.", required=True)
+    amount = Column(TEXT, "Time and share in words.", required=True)
+
+
+class Readings(Table):
+    """A row per sample, or per bin of time where there are many."""
+
+    NAME = "readings"
+
+    time_s = Column(FLOAT64, "Since the first sample or pass.", "s", required=True)
+    segment = Column(INT64, "Number of the unbroken stretch of samples.", required=True)
+    sm_clock_mhz = Column(FLOAT64, "Clock of the multiprocessors.", "MHz")
+    power_w = Column(FLOAT64, "Power: instant if there is any, else the 1 s average.", "W")
+    power_limit_w = Column(FLOAT64, "The limit in force.", "W")
+    temperature_c = Column(FLOAT64, "GPU temperature.", "°C")
+    slowed = Column(BOOL, "The driver gave a reason for a lower clock, other than idleness.")
+
+
+class StageBands(Table):
+    """A row per stretch of passes of one stage."""
+
+    NAME = "stage_bands"
+
+    stage = Column(TEXT, "warmup, clean, profiled or after.", required=True)
+    from_s = Column(FLOAT64, "Start, since the first sample or pass.", "s", required=True)
+    to_s = Column(FLOAT64, "End.", "s", required=True)
