@@ -39,20 +39,20 @@ bench: $(VENV)/dev.stamp ## time whichwall itself
 clean: ## remove .venv and every cache; runs stay
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
-$(BIN)/python:
+$(BIN)/pip:
 	@PYTHON="$(PYTHON)" sh scripts/venv.sh "$(VENV)"
 
-$(VENV)/light.stamp: $(BIN)/python constraints.txt pyproject.toml
+$(VENV)/light.stamp: constraints.txt pyproject.toml | $(BIN)/pip
 	@echo "Installing what analyzing needs (0.5 GB on disk)"
 	$(PIP_INSTALL) --quiet --editable .
 	@touch $@
 
-$(VENV)/collect.stamp: $(BIN)/python constraints.txt pyproject.toml
+$(VENV)/collect.stamp: constraints.txt pyproject.toml | $(BIN)/pip
 	@echo "Installing what collecting needs: torch and transformers (1 GB on disk; several with CUDA)"
 	$(PIP_INSTALL) --editable '.[collect]'
 	@touch $@ $(VENV)/light.stamp
 
-$(VENV)/dev.stamp: $(BIN)/python constraints.txt pyproject.toml
+$(VENV)/dev.stamp: constraints.txt pyproject.toml | $(BIN)/pip
 	@echo "Installing what the tests need, torch and transformers included (2 GB on disk; more with CUDA)"
 	$(PIP_INSTALL) --editable '.[collect,dev]'
 	@touch $@ $(VENV)/collect.stamp $(VENV)/light.stamp

@@ -16,7 +16,7 @@ NOT_A_LAUNCH = r"(?i)HostFunc|KernelExHost"
 BEGIN_CAPTURE, END_CAPTURE = r"(?i)StreamBeginCapture", r"(?i)StreamEndCapture"
 THREAD = [Launches.point, Launches.rank, Launches.tid]
 
-# A replay with less than half the kernels of the median replay of its size class lacks records.
+# A replay with less than half the kernels of the median replay lacks records.
 UNDERRECORDED_SHARE = 0.5
 # Fewer lost launches than this at the end of a trace are the ordinary edge of a recording.
 BUFFER_CAP_LEAST = 10
@@ -51,7 +51,7 @@ def completeness(activities: pl.DataFrame, launches: pl.DataFrame) -> Completene
         lost_at_end=_all_at_end(lost, found),
         unlinked=activities[Activities.launch].null_count(),
         late_launches=int(activities.select(late.sum()).item() or 0),
-        underrecorded_replays=_underrecorded(found),
+        underrecorded_replays=_underrecorded(activities),
     )
 
 
@@ -98,10 +98,23 @@ def _all_at_end(lost: pl.DataFrame, found: pl.DataFrame) -> bool:
     return bool(first_lost > last_found)  # type: ignore[operator]
 
 
-def _underrecorded(found: pl.DataFrame) -> int:
-    """Count graph replays with far fewer kernels than the median replay."""
-    replays = found.filter(pl.col(Launches.name).str.contains(GRAPH_LAUNCH_NAME))[_KERNELS]
-    median = replays.median()
+def _underrecorded(activities: pl.DataFrame) -> int:
+    """Count graph replays that hold far fewer kernels than the median one, and no others.
+
+    Pieces of a model captured as several graphs differ in size too, but a piece has kernels
+    that the typical replay lacks, or is of its own size class.
+    """
+    replays = (
+        activities.filter(pl.col(Activities.graph_replay))
+        .group_by(Activities.launch, maintain_order=True)
+        .agg(pl.len().cast(pl.Int64).alias(_KERNELS), pl.col(Activities.name).unique())
+    )
+    median = replays[_KERNELS].median()
     if not isinstance(median, float):
         return 0
-    return int((replays < UNDERRECORDED_SHARE * median).sum())
+    typical = replays.sort((pl.col(_KERNELS) - median).abs(), maintain_order=True)[0]
+    foreign = pl.col(Activities.name).list.set_difference(
+        pl.lit(typical[Activities.name].to_list()[0], pl.List(pl.String))
+    )
+    short = (pl.col(_KERNELS) < UNDERRECORDED_SHARE * median) & (foreign.list.len() == 0)
+    return int(replays.select(short.sum()).item())

@@ -5,16 +5,15 @@ A gap runs from the running maximum of ends to the next start. Causes, in order:
 """
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from whichwall.analyze.intervals import Int64s, Intervals
 from whichwall.schemas import gaps as causes
 from whichwall.schemas.activities import Activities
 from whichwall.schemas.gaps import Gaps
 from whichwall.schemas.launches import Launches
 from whichwall.schemas.overheads import Overheads
-
-Int64s = npt.NDArray[np.int64]
+from whichwall.schemas.steps import Steps
 
 COVERED_SHARE = 0.5  # "covers at least half of it", by definition
 SYNC_NAME = (
@@ -23,22 +22,23 @@ SYNC_NAME = (
 )
 DEVICE = [Activities.point, Activities.rank, Activities.device]
 
-_REACHED, _END, _BEFORE, _GRAPH, _PROFILED, _SYNCED = (
-    "reached_ns", "gap_end_ns", "before", "same_graph", "profiled_ns", "synced_ns",
+_REACHED, _END, _BEFORE, _GRAPH, _PROFILED, _SYNCED, _UNTIL = (
+    "reached_ns", "gap_end_ns", "before", "same_graph", "profiled_ns", "synced_ns", "until_ns",
 )  # fmt: skip
 
 
 def gaps(
-    activities: pl.DataFrame, launches: pl.DataFrame, overheads: pl.DataFrame
+    activities: pl.DataFrame, steps: pl.DataFrame, launches: pl.DataFrame, overheads: pl.DataFrame
 ) -> pl.DataFrame:
     """Return the gaps of every device, as `Gaps`, sorted by device and time.
 
     Args:
         activities: linked `Activities`, sorted by point, rank, device, start, end.
+        steps: `Steps`, for the window that each gap lies in.
         launches: all `Launches`, for the synchronising calls among them.
         overheads: all `Overheads`.
     """
-    found = _between(activities)
+    found = _with_step(_between(activities), steps)
     found = found.with_columns(
         pl.Series(_PROFILED, _covered_by_overheads(found, overheads)),
         pl.Series(_SYNCED, _covered_by_sync(found, launches)),
@@ -67,7 +67,6 @@ def _between(activities: pl.DataFrame) -> pl.DataFrame:
         pl.col(_REACHED).alias(Gaps.start_ns),
         pl.col(Activities.start_ns).alias(_END),
         (pl.col(Activities.start_ns) - pl.col(_REACHED)).alias(Gaps.dur_ns),
-        before[Activities.step].alias(Gaps.step),
         before[Activities.name].alias(Gaps.before_name),
         before[Activities.op_name].alias(Gaps.before_op),
         pl.col(Activities.name).alias(Gaps.after_name),
@@ -82,6 +81,23 @@ def _between(activities: pl.DataFrame) -> pl.DataFrame:
         Activities.launch,
         Activities.launch_tid,
         Activities.launch_end_ns,
+    )
+
+
+def _with_step(found: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """Add the step whose window holds the start of each gap."""
+    windows = steps.filter(pl.col(Steps.start_ns).is_not_null()).select(
+        *DEVICE, Steps.start_ns, Steps.step, (pl.col(Steps.start_ns) + pl.col(Steps.window_ns)).alias(_UNTIL)
+    )
+    inside = pl.col(Gaps.start_ns) < pl.col(_UNTIL)
+    return (
+        found.with_row_index()
+        .sort(Gaps.start_ns)
+        .join_asof(
+            windows.sort(Steps.start_ns), on=Gaps.start_ns, by=DEVICE, check_sortedness=False
+        )
+        .with_columns(pl.when(inside).then(pl.col(Gaps.step)).alias(Gaps.step))
+        .sort("index")
     )
 
 
@@ -125,26 +141,8 @@ def _covered(
     numbered = found.select(*mine, Gaps.start_ns, _END).with_row_index()
     for key, rows in numbered.partition_by(mine, as_dict=True, maintain_order=True).items():
         if key in groups:
-            starts, ends = _union(groups[key])
-            until_end = _measure_before(rows[_END].to_numpy(), starts, ends)
-            until_start = _measure_before(rows[Gaps.start_ns].to_numpy(), starts, ends)
-            covered[rows["index"].to_numpy()] = until_end - until_start
+            spans_of_group = Intervals.of(groups[key])
+            covered[rows["index"].to_numpy()] = spans_of_group.covered(
+                rows[Gaps.start_ns].to_numpy(), rows[_END].to_numpy()
+            )
     return covered
-
-
-def _union(spans: pl.DataFrame) -> tuple[Int64s, Int64s]:
-    """Return the disjoint intervals that a table's start and duration columns cover."""
-    ordered = spans.sort(Overheads.start_ns)
-    starts = ordered[Overheads.start_ns].to_numpy()
-    ends = np.maximum.accumulate(starts + ordered[Overheads.dur_ns].to_numpy())
-    fresh = np.concatenate([[True], starts[1:] > ends[:-1]])
-    last = np.concatenate([np.flatnonzero(fresh)[1:] - 1, [len(starts) - 1]])
-    return starts[fresh], ends[last]
-
-
-def _measure_before(times: Int64s, starts: Int64s, ends: Int64s) -> Int64s:
-    """Return how much of the disjoint intervals lies before each time."""
-    whole = np.concatenate([[0], np.cumsum(ends - starts)])
-    index = np.searchsorted(starts, times, side="right")
-    inside = np.clip(ends[np.maximum(index - 1, 0)] - times, 0, None)
-    return np.asarray(whole[index] - np.where(index > 0, inside, 0), np.int64)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from whichwall.schemas.config_fields import Fields
 from whichwall.schemas.errors import InputError
 from whichwall.schemas.families import FAMILIES, LLAMA, Family
 
@@ -85,46 +86,6 @@ class Model(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.shared_intermediate or self.shared_experts * (self.expert_intermediate or 0)
 
 
-class _Fields:
-    """Look up config fields under any of their spellings, and say which one is missing."""
-
-    def __init__(self, config: Mapping[str, object], family: Family, where: str) -> None:
-        """Lay the file's own fields over the architecture's defaults."""
-        self.config = {**family.defaults, **config}
-        self.where = where
-
-    def maybe(self, *names: str) -> object:
-        """Return the first field that is there and not null, else None."""
-        return next((self.config[n] for n in names if self.config.get(n) is not None), None)
-
-    def count(self, *names: str) -> int | None:
-        """Return a whole number that is not negative, or None where no such field is."""
-        found = self.maybe(*names)
-        if found is None:
-            return None
-        if isinstance(found, bool) or not isinstance(found, int) or found < 0:
-            raise InputError(f"{self.where}: {names[0]} is {found!r}, expected a whole number")
-        return found
-
-    def need(self, *names: str) -> int:
-        """Return a positive whole number.
-
-        Raises:
-            InputError: no such field, or it is no such number.
-        """
-        found = self.count(*names)
-        if not found:
-            what = "is 0" if found == 0 else f"is missing{_also(names)}"
-            raise InputError(
-                f"{self.where}: field {names[0]} {what}; expected the config.json of a decoder"
-            )
-        return found
-
-
-def _also(names: tuple[str, ...]) -> str:
-    return f" (nor {', '.join(names[1:])})" if len(names) > 1 else ""
-
-
 def model_from_config(config: Mapping[str, object], name: str, where: str = CONFIG_FILE) -> Model:
     """Return the dimensions that a transformers config states, by named fields only.
 
@@ -146,7 +107,7 @@ def model_from_config(config: Mapping[str, object], name: str, where: str = CONF
         )
     _refuse_other_kinds(config, where)
     family = FAMILIES.get(model_type, LLAMA)
-    fields = _Fields(config, family, where)
+    fields = Fields({**family.defaults, **config}, where)
     hidden = fields.need("hidden_size", "n_embd", "d_model")
     facts = {
         "name": name,
@@ -213,29 +174,29 @@ def _refuse_other_kinds(config: Mapping[str, object], where: str) -> None:
         )
 
 
-def _dtype(fields: _Fields) -> str | None:
+def _dtype(fields: Fields) -> str | None:
     found = fields.maybe("dtype", "torch_dtype")
     return found.removeprefix("torch.") if isinstance(found, str) and found != "auto" else None
 
 
-def _quantization(fields: _Fields) -> str | None:
+def _quantization(fields: Fields) -> str | None:
     found = fields.maybe("quantization_config")
     return str(found.get("quant_method", "unknown")) if isinstance(found, Mapping) else None
 
 
-def _embedding(fields: _Fields, hidden: int) -> int | None:
+def _embedding(fields: Fields, hidden: int) -> int | None:
     width = fields.count("word_embed_proj_dim")
     return None if width == hidden else width
 
 
-def _positions(fields: _Fields, family: Family) -> int | None:
+def _positions(fields: Fields, family: Family) -> int | None:
     if family.positions is None:
         return None
     name, extra = family.positions
     return fields.need(name, "max_position_embeddings") + extra
 
 
-def _attention(fields: _Fields, hidden: int) -> dict[str, object]:
+def _attention(fields: Fields, hidden: int) -> dict[str, object]:
     heads = fields.need("num_attention_heads", "n_head")
     latent = fields.count("kv_lora_rank")
     if latent is None:
@@ -257,7 +218,7 @@ def _attention(fields: _Fields, hidden: int) -> dict[str, object]:
     }
 
 
-def _window(fields: _Fields) -> dict[str, object]:
+def _window(fields: Fields) -> dict[str, object]:
     """Return the sliding window and how many layers have it, as the config classes decide it."""
     window = fields.count("sliding_window")
     if not window or fields.maybe("use_sliding_window") is False:
@@ -275,7 +236,7 @@ def _window(fields: _Fields) -> dict[str, object]:
     return {"sliding_window": window, "sliding_layers": sliding} if sliding else {}
 
 
-def _mlp(fields: _Fields, hidden: int) -> dict[str, object]:
+def _mlp(fields: Fields, hidden: int) -> dict[str, object]:
     experts = fields.count("num_experts", "num_local_experts", "n_routed_experts") or None
     inner = fields.count("intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size")
     if inner is None and "n_embd" in fields.config:
@@ -296,7 +257,7 @@ def _mlp(fields: _Fields, hidden: int) -> dict[str, object]:
     }
 
 
-def _switched(fields: _Fields, family: Family) -> dict[str, object]:
+def _switched(fields: Fields, family: Family) -> dict[str, object]:
     facts: dict[str, object] = {}
     for name, turned_on in family.switches.items():
         if fields.maybe(name):

@@ -52,7 +52,7 @@ WALL_COLOURS: dict[str, str] = {
     LAUNCHES: CAUSE_COLOURS[gaps.LAUNCH],
     KERNELS: "#e0a63a",
     BYTES: "#2f6fb5",
-    ARITHMETIC: "#8cc46f",
+    ARITHMETIC: "#7a5bb5",
 }
 
 # The host's side of a timeline, and what is neither role nor cause.

@@ -1,0 +1,108 @@
+"""How every chart looks: one configuration for pictures, one for each scheme of a page.
+
+Charts name styles (`note`, `strong`, …) and never ink: the same chart then reads on white and
+on dark. Only marks that carry data have colours of their own, from the palette.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import vl_convert
+from altair.typing import ChartType
+
+# Metric-compatible faces come first, so that a label measured here fits elsewhere.
+FONT = "Arial, Helvetica, sans-serif"
+WIDTH = 820  # of the plot; with labels and legend a chart is about 1,000 pixels wide
+TEXT_PX, SMALL_PX, TITLE_PX = 12, 11, 15
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """The inks of one scheme."""
+
+    background: str | None
+    text: str
+    muted: str
+    line: str
+    shade: str
+
+
+LIGHT = Scheme(background="#ffffff", text="#1d2127", muted="#5b646e", line="#dde1e6", shade="#000")
+PAGE_LIGHT = Scheme(background=None, text="#1d2127", muted="#5b646e", line="#dde1e6", shade="#000")
+PAGE_DARK = Scheme(background=None, text="#e8eaed", muted="#a3abb5", line="#3a4149", shade="#fff")
+
+NOTE, STRONG, LABEL, MARKER, SHADE, OUTLINE = (
+    "note", "strong", "label", "marker", "shade", "outline",
+)  # fmt: skip
+
+
+def config(scheme: Scheme) -> dict[str, Any]:
+    """Return the Vega-Lite configuration of a scheme."""
+    text = {"font": FONT, "fontSize": TEXT_PX, "fill": scheme.text}
+    return {
+        "aria": False,
+        "background": scheme.background or "transparent",
+        "font": FONT,
+        "padding": 8,
+        "view": {"stroke": None},
+        "title": {
+            "anchor": "start",
+            "frame": "bounds",
+            "color": scheme.text,
+            "fontSize": TITLE_PX,
+            "fontWeight": "bold",
+            "subtitleColor": scheme.muted,
+            "subtitleFontSize": TEXT_PX,
+            "subtitlePadding": 5,
+            "offset": 14,
+        },
+        "axis": {
+            "labelColor": scheme.muted,
+            "titleColor": scheme.muted,
+            "titleFontWeight": "normal",
+            "labelFontSize": SMALL_PX,
+            "titleFontSize": TEXT_PX,
+            "gridColor": scheme.line,
+            "domainColor": scheme.line,
+            "tickColor": scheme.line,
+            "labelPadding": 4,
+            "titlePadding": 8,
+        },
+        "legend": {
+            "labelColor": scheme.text,
+            "titleColor": scheme.muted,
+            "titleFontWeight": "normal",
+            "labelFontSize": SMALL_PX,
+            "titleFontSize": SMALL_PX,
+            "symbolType": "square",
+            "symbolSize": 110,
+            "rowPadding": 3,
+            "columnPadding": 14,
+        },
+        "style": {
+            NOTE: {**text, "fill": scheme.muted, "fontSize": SMALL_PX},
+            STRONG: {**text, "fontWeight": "bold"},
+            LABEL: text,
+            MARKER: {"stroke": scheme.muted, "strokeDash": [4, 3]},
+            SHADE: {"fill": scheme.shade, "fillOpacity": 0.05},
+            OUTLINE: {"stroke": scheme.muted, "strokeWidth": 1, "fillOpacity": 0},
+        },
+    }
+
+
+def themed(chart: ChartType) -> ChartType:
+    """Give a finished chart the look of pictures."""
+    return chart.configure(**config(LIGHT))
+
+
+def spec(chart: ChartType) -> dict[str, Any]:
+    """Return a chart's specification without its look, which a page chooses by scheme."""
+    bare: dict[str, Any] = chart.to_dict()
+    bare.pop("config", None)
+    return bare
+
+
+def svg(chart: ChartType) -> str:
+    """Render a chart as SVG text; names in it arrive escaped."""
+    picture: str = vl_convert.vegalite_to_svg(chart.to_dict())
+    return picture

@@ -1,0 +1,166 @@
+"""What a tensor can be, told by its shape against the model's widths."""
+
+from enum import StrEnum, auto
+from itertools import pairwise
+
+from whichwall.analyze.dims import Dims
+from whichwall.analyze.operators import INTEGER_TYPES, Operator, Shape
+
+
+class Kind(StrEnum):
+    """What a tensor stands for in a decoder."""
+
+    HIDDEN = auto()  # the residual stream: [..., hidden]
+    HIDDEN_VECTOR = auto()  # a norm's weight, a bias: [hidden]
+    ROW_NUMBER = auto()  # one number per token: [..., 1]
+    INNER = auto()  # inside the MLP
+    VOCAB = auto()  # logits
+    HEADS = auto()  # queries, keys or values by head
+    HALF_HEADS = auto()  # a part of each head, as the rotation splits it
+    HEAD_NUMBER = auto()  # one number per head and token
+    HEAD_VECTOR = auto()  # the weight of a norm over a head: [head_dim]
+    ALL_HEADS = auto()  # all heads laid flat, where that is not the hidden width
+    REPEATED = auto()  # keys or values repeated for groups of queries
+    SCORES = auto()  # queries × keys
+    MASK = auto()  # one for all heads
+    ANGLES = auto()  # what the rotation is built from, or cos and sin: no heads
+    EXPERT = auto()  # a number per expert
+    ROUTED = auto()  # a number per expert chosen
+    SPREAD = auto()  # hidden of each chosen expert, before they are summed
+    WHOLE = auto()  # whole numbers: positions, ids, indices
+    SCALAR = auto()
+    OTHER = auto()  # a shape that fits nothing
+
+
+# A reading that needs a coincidence of sizes is kept, at this cost.
+COINCIDENCE = 0.5
+# Sizes up to which a lone number of columns can be the experts of a model not given.
+Kinds = tuple[tuple[Kind, float], ...]
+
+
+def main_kinds(op: Operator, dims: Dims) -> Kinds:
+    """Return what an operator's largest tensor can be, each with the cost of reading it so."""
+    if op.main is None:
+        return ()
+    return tensor_kinds(op.shapes[op.main], op.types[op.main], dims)
+
+
+def tensor_kinds(shape: Shape, type_: str, dims: Dims) -> Kinds:
+    """Return what a tensor can be, the likeliest first."""
+    if not shape:
+        return ((Kind.SCALAR, 0.0),)
+    if len(shape) == 4:
+        return _by_head(shape, dims) or ((Kind.OTHER, 0.0),)
+    if type_ in INTEGER_TYPES:
+        return ((Kind.WHOLE, 0.0),)
+    if len(shape) == 5:
+        repeated = shape[4] == dims.head_dim and shape[1] == dims.kv_heads
+        return ((Kind.REPEATED if repeated else Kind.OTHER, 0.0),)
+    found = _vector(shape, dims) if len(shape) == 1 else _rows(shape, dims)
+    return found or ((Kind.OTHER, 0.0),)
+
+
+def _vector(shape: Shape, dims: Dims) -> Kinds:
+    (size,) = shape
+    found: list[tuple[Kind, float]] = []
+    if size == dims.hidden:
+        found.append((Kind.HIDDEN_VECTOR, 0.0))
+    if size == dims.query_width or size == dims.kv_width:
+        found.append((Kind.ALL_HEADS, COINCIDENCE))
+    if size == dims.head_dim:
+        found.append((Kind.HEAD_VECTOR, 0.0))
+    if dims.head_dim and size <= dims.head_dim:
+        found.append((Kind.ANGLES, COINCIDENCE))
+    if size in dims.inner:
+        found.append((Kind.INNER, 0.0))
+    if size == dims.experts:
+        found.append((Kind.EXPERT, 0.0))
+    return tuple(found)
+
+
+def _rows(shape: Shape, dims: Dims) -> Kinds:
+    """Read [tokens, width] and [batch, tokens, width], and heads laid out as [tokens, heads, size]."""
+    last = shape[-1]
+    found: list[tuple[Kind, float]] = []
+    if last == dims.hidden:
+        chosen = len(shape) == 3 and shape[1] == dims.experts_per_token and shape[0] != 1
+        found.append((Kind.SPREAD, 0.0) if chosen else (Kind.HIDDEN, 0.0))
+        if len(shape) == 3 and shape[1] == dims.experts_per_token and not chosen:
+            found.append((Kind.SPREAD, COINCIDENCE))
+    if last in dims.inner or (last % 2 == 0 and last // 2 in dims.inner):
+        found.append((Kind.INNER, 0.0))
+    if dims.vocab and last in (dims.vocab, dims.vocab // dims.shards):
+        found.append((Kind.VOCAB, 0.0))
+    if len(shape) == 3 and shape[1] in _head_counts(dims) and last == dims.head_dim:
+        found.append((Kind.HEADS, 0.0))
+    if last in (dims.query_width, dims.kv_width, dims.value_width) and last != dims.hidden:
+        found.append((Kind.ALL_HEADS, 0.0))
+    if dims.experts and last == dims.experts:
+        found.append((Kind.EXPERT, 0.0))
+    if dims.experts and last == dims.experts_per_token and len(shape) == 2:
+        found.append((Kind.ROUTED, 0.0))
+    if _is_angles(shape, dims):
+        found.append((Kind.ANGLES, 0.0))
+    if last == 1 and shape[:-1].count(1) < len(shape):
+        found.append((Kind.ROW_NUMBER, 0.0))
+    return tuple(found)
+
+
+def _is_angles(shape: Shape, dims: Dims) -> bool:
+    """Tell positions [1, 1, n], frequencies [1, size/2, 1] and angles [batch, n, size]."""
+    if dims.head_dim is None:
+        return False
+    part = {dims.head_dim, dims.head_dim // 2, dims.head_dim // 4}
+    if len(shape) == 3:
+        return shape[1] == 1 or shape[-1] in part or (shape[-1] == 1 and shape[1] in part)
+    return shape[-1] in part
+
+
+def _head_counts(dims: Dims) -> set[int]:
+    return {n for n in (dims.heads, dims.kv_heads) if n}
+
+
+def _by_head(shape: Shape, dims: Dims) -> Kinds:
+    """Read four sizes: heads and tokens in either order, or scores, or a mask."""
+    counts, size = _head_counts(dims), dims.head_dim
+    one, two, last = shape[1], shape[2], shape[3]
+    found: list[tuple[Kind, float]] = []
+    if not size or not counts:
+        return ()
+    by_head = one in counts or two in counts
+    if by_head and last in (size, dims.value_dim):
+        found.append((Kind.HEADS, 0.0))
+    elif by_head and last < size and last > 1:
+        found.append((Kind.HALF_HEADS, 0.0))
+    if by_head and last == 1:
+        found.append((Kind.HEAD_NUMBER, 0.0))
+    if one == 1 and last in (size, size // 2):
+        found.append((Kind.ANGLES, 0.0))
+    if one == dims.heads:
+        found.append((Kind.SCORES, COINCIDENCE if found else 0.0))
+    if one == 1:
+        found.append((Kind.MASK, COINCIDENCE if found else 0.0))
+    return tuple(found)
+
+
+def repeats_heads(op: Operator, dims: Dims) -> bool:
+    """Tell whether an operator reads fewer heads than it writes: keys repeated for queries."""
+    if dims.heads == dims.kv_heads:
+        return False
+    heads = [s[1] for s in op.shapes if len(s) == 4 and s[3] == dims.head_dim]
+    return (dims.kv_heads, dims.heads) in pairwise(heads)
+
+
+def is_append(shapes: tuple[Shape, ...]) -> bool:
+    """Tell whether tensors joined are a cache and what is new: equal but for the tokens."""
+    return _differs_only_at(shapes, 2)
+
+
+def _differs_only_at(shapes: tuple[Shape, ...], axis: int) -> bool:
+    whole = [s for s in shapes if s != (0,)]
+    return (
+        len(shapes) > 1
+        and bool(whole)
+        and all(len(s) == 4 for s in whole)
+        and len({s[:axis] + s[axis + 1 :] for s in whole}) == 1
+    )

@@ -1,0 +1,34 @@
+"""One pass of a decoder: the same two calls whatever transformers calls its cache."""
+
+import inspect
+from typing import Any
+
+import torch
+
+# transformers 5.24 renamed the cache; older releases know the second name only.
+CACHE_NAMES = ("cache", "past_key_values")
+LAST_LOGITS = "logits_to_keep"
+
+
+class Decoder:
+    """A causal language model, with greedy choice of the next token on the device."""
+
+    def __init__(self, model: Any) -> None:
+        """Find out how this release names things."""
+        self.model = model
+        names = inspect.signature(model.forward).parameters
+        self._cache = next(name for name in CACHE_NAMES if name in names)
+        # As generation does it: the head works on the last position only.
+        self._options = {"use_cache": True} | ({LAST_LOGITS: 1} if LAST_LOGITS in names else {})
+
+    def prefill(self, tokens: torch.Tensor) -> tuple[torch.Tensor, Any]:
+        """Run a prompt of shape (batch, length); return next tokens (batch, 1) and the cache."""
+        return self._run(tokens, None)
+
+    def step(self, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
+        """Run one token per sequence, shape (batch, 1), after what the cache holds."""
+        return self._run(tokens, cache)
+
+    def _run(self, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
+        out = self.model(input_ids=tokens, **{self._cache: cache}, **self._options)
+        return out.logits[:, -1:].argmax(dim=-1), getattr(out, self._cache)

@@ -1,0 +1,92 @@
+"""Time passes: each synchronised at both ends, on the host's clock and the GPU's."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import TypeVar
+
+import torch
+
+from whichwall.collect.device import Device
+from whichwall.schemas.passes import PROFILED, Passes
+
+T = TypeVar("T")
+
+NS_PER_MS = 1_000_000
+
+
+def annotation(phase: str, index: int) -> str:
+    """Return the text by which a trace names a pass of ours."""
+    return f"whichwall::{phase}#{index}"
+
+
+class PassLog:
+    """Run passes and keep a row of the passes table for each."""
+
+    def __init__(self, device: Device, batch: int) -> None:
+        """Start with no rows; on a GPU, one pair of events serves all passes."""
+        self.rows: list[dict[str, object]] = []
+        self.device = device
+        self.batch = batch
+        self._next: Counter[str] = Counter()
+        self._events = (
+            [torch.cuda.Event(enable_timing=True) for _ in range(2)] if device.is_gpu else []
+        )
+
+    def run(self, stage: str, phase: str, *, tokens: int, context: int, work: Callable[[], T]) -> T:
+        """Run one pass; in the profiled stage under an annotation that a trace will show.
+
+        The annotation holds the wait at the end too, so that the pass's last kernel is in it.
+        """
+        index = self._next[stage]
+        self._next[stage] += 1
+        label = (
+            torch.profiler.record_function(annotation(phase, index))
+            if stage == PROFILED
+            else nullcontext()
+        )
+        self.device.synchronize()
+        start_ns = time.time_ns()
+        begin = time.perf_counter_ns()
+        with label:
+            self._mark(0)
+            result = work()
+            self._mark(1)
+            self.device.synchronize()
+        wall_ns = time.perf_counter_ns() - begin
+        self.rows.append(
+            {
+                Passes.point: 0,
+                Passes.rank: 0,
+                Passes.stage: stage,
+                Passes.phase: phase,
+                Passes.index: index,
+                Passes.start_ns: start_ns,
+                Passes.wall_ns: wall_ns,
+                Passes.gpu_ns: self._between(),
+                Passes.batch: self.batch,
+                Passes.tokens: tokens,
+                Passes.context_tokens: context,
+            }
+        )
+        return result
+
+    def _mark(self, which: int) -> None:
+        if self._events:
+            self._events[which].record()  # type: ignore[no-untyped-call]
+
+    def _between(self) -> int | None:
+        if not self._events:
+            return None
+        return round(self._events[0].elapsed_time(self._events[1]) * NS_PER_MS)  # type: ignore[no-untyped-call]
+
+    def walls(self, stage: str, phase: str) -> list[int]:
+        """Return the wall times of one stage's passes of one phase, in ns."""
+        return [
+            wall
+            for row in self.rows
+            if row[Passes.stage] == stage
+            and row[Passes.phase] == phase
+            and isinstance(wall := row[Passes.wall_ns], int)
+        ]
