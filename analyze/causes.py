@@ -11,6 +11,16 @@ LEGEND: dict[str, str] = {
     DEVICE: "queued in time",
 }
 
+# Completes "96 % of the GPU's idle time …".
+FINDING: dict[str, str] = {
+    PROFILER: "is the profiler at work",
+    UNKNOWN: "ends in an activity whose launch is not on record",
+    GRAPH: "lies between the nodes of a graph replay",
+    SYNC: "passes while the host waits for the GPU",
+    LAUNCH: "is waiting for a launch that came too late",
+    DEVICE: "ends in an activity that was queued in time",
+}
+
 MEANING: dict[str, str] = {
     PROFILER: "The profiler's own work covers at least half of the gap; without it there is none.",
     UNKNOWN: "The launch of the next activity is not on record, so the cause cannot be told.",

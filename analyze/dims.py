@@ -9,8 +9,9 @@ rank are a whole fraction of the model's; the fraction is read from the weights 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
-from whichwall.analyze.kernel_words import ACTIVATIONS, ATTENTION, EXPERT_MATMULS, LOOKUPS, MATMULS
+from whichwall.analyze.kernel_words import ACTIVATIONS, LOOKUPS, MATMULS, fused_word
 from whichwall.analyze.operators import INTEGER_TYPES, Operator, Shape
 from whichwall.schemas.model import Model
 
@@ -65,8 +66,13 @@ def measure(operators: Mapping[Operator, int], model: Model | None) -> Dims:
     def explained(shards: int) -> int:
         part = _split(whole, shards)
         widths = {part.query_width, part.kv_width, *part.inner} - {None}
-        hits = {w for w in weights if whole.hidden in w and (w[0] in widths or w[1] in widths)}
-        return sum(weights[w] for w in hits)
+        widths |= {2 * w for w in part.inner}
+        return sum(
+            count
+            for (inputs, outputs), count in weights.items()
+            if (inputs == whole.hidden and outputs in widths)
+            or (outputs == whole.hidden and inputs in widths)
+        )
 
     return _split(whole, max(SHARDS, key=lambda s: (explained(s), -s)))
 
@@ -158,66 +164,78 @@ def _lookup(operators: Mapping[Operator, int]) -> tuple[int | None, int | None, 
 
 
 def _heads(dims: Dims, operators: Mapping[Operator, int]) -> Dims:
-    """Find heads and head size where attention is called, else in the cache and the rotation."""
-    for pick in (_called_heads, _joined_heads):
-        found = pick(operators)
-        if found:
-            heads, kv_heads, head_dim, op = found
-            heads = _query_heads(heads, head_dim, dims, operators)
-            return replace(
-                dims,
-                heads=heads,
-                kv_heads=kv_heads,
-                head_dim=head_dim,
-                inferred_from={**dims.inferred_from, "heads, kv_heads, head_dim": _say(op)},
-            )
-    return dims
+    """Find head size and key heads in the cache or where attention is called, then the heads."""
+    keys = _first(operators, _appended_keys) or _first(operators, _called_keys)
+    if keys is None:
+        return dims
+    (kv_heads, head_dim), from_keys = keys
+    found = replace(dims, kv_heads=kv_heads, head_dim=head_dim)
+    queries = _first(operators, lambda op: _query_heads(op, head_dim))
+    heads, from_queries = queries or (kv_heads, from_keys)
+    source = {"kv_heads, head_dim": _say(from_keys), "heads": _say(from_queries)}
+    return replace(found, heads=heads, inferred_from={**dims.inferred_from, **source})
 
 
-_Heads = tuple[int, int, int, Operator]
+_Found = TypeVar("_Found")
 
 
-def _called_heads(operators: Mapping[Operator, int]) -> _Heads | None:
-    """Read queries [batch, heads, tokens, size] and keys alike from fused attention."""
-    for op in operators:
-        four = [s for s in op.shapes[:3] if len(s) == 4]
-        if ATTENTION.search(op.word) and len(four) == 3 and four[0][3] == four[1][3]:
-            return four[0][1], four[1][1], four[0][3], op
+def _first(
+    operators: Mapping[Operator, int], read: Callable[[Operator], _Found | None]
+) -> tuple[_Found, Operator] | None:
+    """Return what the most frequent operator that tells it says, and that operator."""
+    for op in sorted(operators, key=lambda o: -operators[o]):
+        said = read(op)
+        if said is not None:
+            return said, op
     return None
 
 
-def _joined_heads(operators: Mapping[Operator, int]) -> _Heads | None:
-    """Read keys from what is appended along the tokens, queries from a softmax over scores."""
-    joins = [op for op in operators if op.word == "cat" and _is_append(op.shapes)]
-    scores = [op for op in operators if op.word == "softmax" and [len(s) for s in op.shapes] == [4]]
-    if not joins:
+def _appended_keys(op: Operator) -> tuple[int, int] | None:
+    """Read (heads, size) from new keys [batch, heads, tokens, size] put behind those before."""
+    if op.word == "cat" and is_append(op.shapes):
+        new = op.shapes[-1]
+        return new[1], new[3]
+    if op.word == "index_copy" and op.shapes and len(op.shapes[0]) == 4:
+        return op.shapes[0][1], op.shapes[0][3]
+    if fused_word(op.word) == "write_cache" and op.shapes and len(op.shapes[0]) == 3:
+        return op.shapes[0][1], op.shapes[0][2]
+    return None
+
+
+def _called_keys(op: Operator) -> tuple[int, int] | None:
+    if fused_word(op.word) != "attend" or len(op.shapes) < 2 or len(op.shapes[1]) != 4:
         return None
-    keys = joins[0].shapes[-1]
-    heads = scores[0].shapes[0][1] if scores else keys[1]
-    return heads, keys[1], keys[3], joins[0]
+    keys = op.shapes[1]
+    return keys[1], keys[3]
 
 
-def _is_append(shapes: tuple[Shape, ...]) -> bool:
-    whole = [s for s in shapes if len(s) == 4]
-    return bool(whole) and all(s == (0,) or len(s) == 4 for s in shapes) and (
-        len({s[:2] + s[3:] for s in whole}) == 1 and len(shapes) > 1
-    )  # fmt: skip
+def _query_heads(op: Operator, head_dim: int) -> int | None:
+    """Read the heads of queries or of scores, by whichever operator takes all of them at once."""
+    first = op.shapes[0] if op.shapes else ()
+    if op.word == "softmax" and len(first) == 4:
+        return first[1]
+    if fused_word(op.word) == "attend" and first[-1:] == (head_dim,) and len(first) in (3, 4):
+        return first[1]
+    return None
 
 
-def _query_heads(
-    heads: int, head_dim: int, dims: Dims, operators: Mapping[Operator, int]
-) -> int:
-    """Correct heads that were repeated before the call: never fewer than the output takes."""
-    weights = _weights(operators)
-    outputs = [w[0] for w in weights if w[1] == dims.hidden and w[0] == heads * head_dim]
-    return outputs[0] // head_dim if outputs else heads
+def is_append(shapes: tuple[Shape, ...]) -> bool:
+    """Tell whether tensors joined are a cache and what is new: alike but for the tokens."""
+    whole = [s for s in shapes if s != (0,)]
+    return (
+        len(shapes) > 1
+        and bool(whole)
+        and all(len(s) == 4 for s in whole)
+        and len({s[:2] + s[3:] for s in whole}) == 1
+        and (len(whole) < len(shapes) or whole[0] != whole[1])
+    )
 
 
 def _experts(dims: Dims, operators: Mapping[Operator, int]) -> Dims:
     """Find experts in a batch of weights, one for each, that one call multiplies by."""
     for op in operators:
         stacks = [s for s in op.shapes if len(s) == 3 and dims.hidden in s[1:]]
-        if EXPERT_MATMULS.search(op.word) and stacks:
+        if fused_word(op.word) == "grouped_mm" and stacks:
             experts, *matrix = stacks[0]
             other = next((w for w in matrix if w != dims.hidden), matrix[1])
             return replace(

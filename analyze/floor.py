@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from whichwall.analyze.operations import Operation, operations
+from whichwall.analyze.operations import Latent, Operation, operations
 from whichwall.schemas import ceilings as ceiling_table
 from whichwall.schemas.ceilings import Ceilings
 from whichwall.schemas.errors import InputError
@@ -84,12 +84,14 @@ def ceilings_for(measured: pl.DataFrame, gpu: Gpu | None, dtype: str | None) -> 
         same_type = pl.col(Ceilings.dtype).str.strip_prefix("torch.") == _plain(dtype)
         rate = _largest(own.filter(_named(ceiling_table.MATMUL) & same_type))
     printed = sheet_ceiling(sheet, dtype) if sheet else Ceiling()
+    # ROCm reports the L2 of one die, and the last level behind it not at all.
+    caches = [gpu.l2_cache_bytes if gpu else None, printed.l2_bytes]
     return Ceiling(
         bandwidth_gbps=bandwidth or printed.bandwidth_gbps,
         bandwidth_from=MEASURED if bandwidth else printed.bandwidth_from,
         tflops=rate or printed.tflops,
         tflops_from=MEASURED if rate else printed.tflops_from,
-        l2_bytes=(gpu.l2_cache_bytes if gpu else None) or printed.l2_bytes,
+        l2_bytes=max((size for size in caches if size), default=None),
     )
 
 
@@ -117,6 +119,7 @@ def floor_of_pass(
     dtype: str | None = None,
     cache_dtype: str | None = None,
     logits_tokens: int | None = None,
+    latent: Latent = "expanded",
 ) -> Floor:
     """Return the floors of one pass; `tokens` and `context_tokens` are per sequence.
 
@@ -130,10 +133,10 @@ def floor_of_pass(
     stated = dtype or model.dtype
     if stated is None:
         raise InputError(f"{model.name}: the type of its weights is not known; state a dtype")
-    if model.quantization is not None and dtype is None:
+    if model.quantization is not None:
         raise InputError(
             f"{model.name}: weights are quantized ({model.quantization}), so their bytes do not "
-            "follow from the dimensions; state the dtype they take in memory"
+            "follow from the dimensions; only a model in one dtype has a floor"
         )
     each = dtype_bytes(stated)
     found = operations(
@@ -144,6 +147,7 @@ def floor_of_pass(
         each,
         dtype_bytes(cache_dtype) if cache_dtype else each,
         logits_tokens=logits_tokens,
+        latent=latent,
     )
     totals = floor(found, ceiling.bandwidth_gbps, ceiling.tflops)
     return Floor(

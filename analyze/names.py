@@ -15,9 +15,16 @@ _TAIL_SHARE = 0.35
 
 _CPP = re.compile(r"::|^void |^\w+\(|\w<")
 _GROUPS = {"(": ")", "{": "}"}
-_LEFTOVER = re.compile(r"(?:::)+(?: ?operator)?(?: const)?(?=[,>\s]|$)|(?<=\S) const(?=[,>\s]|$)")
+# What is left of a lambda and its call once brackets are gone: `::::operator const::`.
+_LAMBDA = re.compile(r"(?:::)+operator(?: const)?|(?:::)+(?=[,>\s]|$)|(?<=\w) const(?=[,>\s*&]|$)")
 _SCOPES = re.compile(r"\b(?:[A-Za-z_]\w*::)+(?=[A-Za-z_~])")
 _UNSIGNED_LONG = re.compile(r"\b(\d+)ul\b")
+# Arguments of PyTorch's wrappers that every kernel has and that tell no two apart.
+_WRAPPING = re.compile(
+    r",? ?\b(?:[Aa]rray<char\*, \d+>|TrivialOffsetCalculator<\d+, unsigned int>"
+    r"|(?:Load|Store)With(?:out)?Cast(?:<\d+>)?)"
+)
+_LEADING_NUMBERS = re.compile(r"<(?:\d+, )+(?=[A-Za-z_])")
 _MANGLED_PART = re.compile(r"(\d+)(?=[A-Za-z_])")
 
 
@@ -53,9 +60,9 @@ def short_name(name: str, width: int = DEFAULT_WIDTH) -> str:
 def _without_ceremony(text: str) -> str:
     """Return a demangled name without return type, arguments, lambdas and namespaces."""
     text = text.replace("(anonymous namespace)::", "")
-    text = _LEFTOVER.sub("", _without_groups(text))
-    text = _SCOPES.sub("", _UNSIGNED_LONG.sub(r"\1", text))
-    text = text.replace(" >", ">").replace("std::", "")
+    text = _LAMBDA.sub("", _without_groups(text))
+    text = _SCOPES.sub("", _UNSIGNED_LONG.sub(r"\1", text)).replace(" >", ">")
+    text = _LEADING_NUMBERS.sub("<", _WRAPPING.sub("", text))
     return text[_last_top_level(text) :].strip()
 
 

@@ -66,6 +66,8 @@ def whole_percent(share: float | None) -> str:
     """Write a share as percent for a sentence: `94 %`, with a decimal only below one."""
     if share is None or not math.isfinite(share):
         return NOT_KNOWN
+    if 0.995 <= share < 1:  # noqa: PLR2004 - would round to all of it
+        return "> 99 %"
     if abs(share) >= 0.01 or share == 0:  # noqa: PLR2004 - one percent
         return f"{100 * share:.0f} %"
     return percent(share)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from whichwall.schemas import roles
 
-Costs = npt.NDArray[np.float32]
+Costs = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 
@@ -120,12 +120,15 @@ FLOW: tuple[tuple[float, tuple[Stage, ...]], ...] = (
     (0.0, (Stage.NORM_IN, Stage.QKV, Stage.QK_NORM, Stage.ROPE, Stage.CACHE, Stage.LAYER_MASK)),
     (0.0, (Stage.LAYER_MASK, Stage.ATTEND, Stage.OUT)),
     (0.0, (Stage.LAYER_MASK, Stage.SCORES, Stage.SOFTMAX, Stage.VALUES, Stage.OUT)),
-    (0.0, (Stage.OUT, Stage.NORM_OUT, Stage.ADD_OUT, Stage.NORM_MLP)),
-    (0.0, (Stage.NORM_MLP, Stage.GATE_UP, Stage.ACT, Stage.DOWN, Stage.NORM_DOWN)),
-    (0.0, (Stage.NORM_MLP, Stage.ROUTE, Stage.EXPERTS, Stage.NORM_DOWN)),
-    (0.0, (Stage.NORM_DOWN, Stage.ADD_DOWN, Stage.NORM_IN)),
+    (0.0, (Stage.OUT, Stage.ADD_OUT, Stage.NORM_MLP)),
+    (0.0, (Stage.NORM_MLP, Stage.GATE_UP, Stage.ACT, Stage.DOWN, Stage.ADD_DOWN, Stage.NORM_IN)),
+    (0.0, (Stage.NORM_MLP, Stage.ROUTE, Stage.EXPERTS, Stage.ADD_DOWN)),
     (0.0, (Stage.ADD_DOWN, Stage.NORM_LAST, Stage.HEAD, Stage.SAMPLE)),
     (COMMON, (Stage.SAMPLE, Stage.EMBED)),
+    # Some models also normalise what a block adds.
+    (USUAL, (Stage.OUT, Stage.NORM_OUT, Stage.ADD_OUT)),
+    (USUAL, (Stage.DOWN, Stage.NORM_DOWN, Stage.ADD_DOWN)),
+    (USUAL, (Stage.EXPERTS, Stage.NORM_DOWN)),
     # Prologues differ in order: positions before or after the lookup, the mask last.
     (COMMON, (Stage.POSITION, Stage.EMBED)),
     (COMMON, (Stage.MASK, Stage.EMBED)),
@@ -150,6 +153,9 @@ FLOW: tuple[tuple[float, tuple[Stage, ...]], ...] = (
 
 # Anything may follow anything in a damaged or unknown sequence, at a price no flow reaches.
 JUMP = 9.0
+# Of walks that are equally cheap the one with fewer moves is taken: a kernel that belongs nowhere
+# stays with the one before it.
+STIR = 1e-3
 # A recording may begin inside a pass.
 BEGIN_INSIDE = 2.0
 
@@ -168,7 +174,7 @@ class Moves:
 def moves() -> Moves:
     """Return the cheapest way between any two stages, by the flow and the cost of leaving out."""
     count = len(Stage)
-    cost = np.full((count, count), JUMP, np.float32)
+    cost = np.full((count, count), JUMP)
     enters = np.zeros((count, count), bool)
     begins = np.zeros((count, count), bool)
     for price, chain in FLOW:
@@ -184,11 +190,12 @@ def moves() -> Moves:
         cost = np.where(better, through, cost)
         enters = np.where(better, enters[:, [middle]] | enters[[middle], :], enters)
         begins = np.where(better, begins[:, [middle]] | begins[[middle], :], begins)
+    cost = cost + STIR
     np.fill_diagonal(cost, 0.0)
     np.fill_diagonal(enters, val=False)
     np.fill_diagonal(begins, val=False)
     inside = np.arange(count) >= FIRST_IN_LAYER
-    return Moves(cost, enters, begins, np.where(inside, BEGIN_INSIDE, 0.0).astype(np.float32))
+    return Moves(cost, enters, begins, np.where(inside, BEGIN_INSIDE, 0.0))
 
 
 def _mark_jumps(cost: Costs, enters: Flags, begins: Flags) -> None:

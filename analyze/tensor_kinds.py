@@ -34,7 +34,6 @@ class Kind(StrEnum):
 
 # A reading that needs a coincidence of sizes is kept, at this cost.
 COINCIDENCE = 0.5
-# Sizes up to which a lone number of columns can be the experts of a model not given.
 Kinds = tuple[tuple[Kind, float], ...]
 
 
@@ -69,7 +68,7 @@ def _vector(shape: Shape, dims: Dims) -> Kinds:
         found.append((Kind.ALL_HEADS, COINCIDENCE))
     if size == dims.head_dim:
         found.append((Kind.HEAD_VECTOR, 0.0))
-    if dims.head_dim and size <= dims.head_dim:
+    if dims.head_dim and size in (dims.head_dim // 2, dims.head_dim // 4):
         found.append((Kind.ANGLES, COINCIDENCE))
     if size in dims.inner:
         found.append((Kind.INNER, 0.0))
@@ -107,12 +106,12 @@ def _rows(shape: Shape, dims: Dims) -> Kinds:
 
 
 def _is_angles(shape: Shape, dims: Dims) -> bool:
-    """Tell positions [1, 1, n], frequencies [1, size/2, 1] and angles [batch, n, size]."""
+    """Tell frequencies [1, size/2, 1] and angles [batch, n, size], whole or in parts."""
     if dims.head_dim is None:
         return False
     part = {dims.head_dim, dims.head_dim // 2, dims.head_dim // 4}
     if len(shape) == 3:
-        return shape[1] == 1 or shape[-1] in part or (shape[-1] == 1 and shape[1] in part)
+        return shape[-1] in part or (shape[-1] == 1 and shape[1] in part)
     return shape[-1] in part
 
 
@@ -149,18 +148,3 @@ def repeats_heads(op: Operator, dims: Dims) -> bool:
         return False
     heads = [s[1] for s in op.shapes if len(s) == 4 and s[3] == dims.head_dim]
     return (dims.kv_heads, dims.heads) in pairwise(heads)
-
-
-def is_append(shapes: tuple[Shape, ...]) -> bool:
-    """Tell whether tensors joined are a cache and what is new: equal but for the tokens."""
-    return _differs_only_at(shapes, 2)
-
-
-def _differs_only_at(shapes: tuple[Shape, ...], axis: int) -> bool:
-    whole = [s for s in shapes if s != (0,)]
-    return (
-        len(shapes) > 1
-        and bool(whole)
-        and all(len(s) == 4 for s in whole)
-        and len({s[:axis] + s[axis + 1 :] for s in whole}) == 1
-    )

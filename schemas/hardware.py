@@ -124,8 +124,8 @@ SHEETS: tuple[GpuSheet, ...] = (
     ),
     GpuSheet(
         "H200 SXM", r"h200( sxm5?)?( 141gb)?( hbm3e)?", (141,), "9.0", 4800,
-        "NVIDIA H200 datasheet (through aiconfigurator)",
-        _tensor(989, fp8=1979, fp32=67), 700, 50 * MIB,
+        "NVIDIA H200 datasheet (through aiconfigurator); cache as torch reads it off the device",
+        _tensor(989, fp8=1979, fp32=67), 700, 60 * MIB,
     ),
     GpuSheet(
         "B200 SXM", r"b200( sxm6?)?( (180|192)gb)?", (180, 192), "10.0", 8000,

@@ -150,12 +150,8 @@ def read_model(path: Path) -> Model:
         raise InputError(f"{file}: not JSON ({error}); expected a model's {CONFIG_FILE}") from error
     if not isinstance(config, dict):
         raise InputError(f"{file}: holds no JSON object; expected a model's {CONFIG_FILE}")
-    generic = file.stem == "config"
-    return model_from_config(
-        config,
-        (file.parent.resolve().name if generic else file.name.split(".config.json")[0]),
-        str(file),
-    )
+    name = file.parent.resolve().name if file.name == CONFIG_FILE else file.name
+    return model_from_config(config, name.removesuffix(".json").removesuffix(".config"), str(file))
 
 
 def _refuse_other_kinds(config: Mapping[str, object], where: str) -> None:
@@ -163,11 +159,9 @@ def _refuse_other_kinds(config: Mapping[str, object], where: str) -> None:
     if config.get("is_encoder_decoder"):
         raise InputError(f"{where}: an encoder-decoder model; expected a decoder")
     kinds = config.get("layer_types")
-    other = (
-        sorted({str(k) for k in kinds if k not in ATTENTION_LAYERS})
-        if isinstance(kinds, list)
-        else []
-    )
+    if not isinstance(kinds, list):
+        return
+    other = sorted({str(kind) for kind in kinds if kind not in ATTENTION_LAYERS})
     if other:
         raise InputError(
             f"{where}: layers of type {', '.join(other)}; expected attention in every layer"
@@ -193,7 +187,7 @@ def _positions(fields: Fields, family: Family) -> int | None:
     if family.positions is None:
         return None
     name, extra = family.positions
-    return fields.need(name, "max_position_embeddings") + extra
+    return fields.need(name) + extra
 
 
 def _attention(fields: Fields, hidden: int) -> dict[str, object]:

@@ -132,9 +132,9 @@ PRESETS: dict[str, dict[str, object]] = {
         "model_type": "gemma3_text", "vocab_size": 262144, "hidden_size": 1152,
         "intermediate_size": 6912, "num_hidden_layers": 26, "num_attention_heads": 4,
         "num_key_value_heads": 1, "head_dim": 256, "max_position_embeddings": 32768,
-        "rms_norm_eps": 1e-6, "rope_parameters": _GEMMA3_ROPE, "sliding_window": 512, "sliding_window_pattern": 6,
-        "query_pre_attn_scalar": 256, "hidden_activation": "gelu_pytorch_tanh",
-        "tie_word_embeddings": True,
+        "rms_norm_eps": 1e-6, "rope_parameters": _GEMMA3_ROPE, "sliding_window": 512,
+        "sliding_window_pattern": 6, "query_pre_attn_scalar": 256,
+        "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": True,
     },
     "phi-3-mini-4k": {
         "model_type": "phi3", "vocab_size": 32064, "hidden_size": 3072, "intermediate_size": 8192,

@@ -1,0 +1,128 @@
+"""The floor of each phase that a run has steps of, and why one is missing."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from whichwall.analyze.floor import Ceiling, ceilings_for, floor_of_pass
+from whichwall.schemas import ceilings as ceiling_table
+from whichwall.schemas.ceilings import Ceilings
+from whichwall.schemas.errors import InputError
+from whichwall.schemas.manifest import Gpu, Manifest
+from whichwall.schemas.passes import CLEAN, DECODE, PROFILED
+from whichwall.schemas.points import Points
+from whichwall.schemas.run import Run
+from whichwall.schemas.steps import Steps
+from whichwall.schemas.summary import Floor
+from whichwall.schemas.timings import Timings
+
+NS_PER_US = 1000
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one pass does, per sequence; `context_known` is false where 0 stands for unknown."""
+
+    batch: int
+    tokens: int
+    context_tokens: int
+    context_known: bool = True
+
+
+@dataclass(frozen=True)
+class Grounds:
+    """A floor, or the reason why there is none."""
+
+    floor: Floor | None
+    missing: str | None
+    context_known: bool = True
+
+
+def floor_of(
+    run: Run, timings: pl.DataFrame, steps: pl.DataFrame, point: int, rank: int, phase: str | None
+) -> Grounds:
+    """Return the floor of the steps of one phase at one point."""
+    manifest = run.manifest
+    if manifest.model is None:
+        return Grounds(None, "the model's dimensions are not known; import with --model CONFIG.json")
+    if any((facts.world_size or 1) > 1 for facts in manifest.ranks):
+        return Grounds(None, "how the model is split over ranks is not known")
+    work = _work_timed(timings, point, rank, phase) or _work_traced(steps, point, rank, phase)
+    if phase is None or work is None:
+        return Grounds(None, "the trace does not say how many tokens a step works on")
+    dtype = dtype_of(run, point)
+    try:
+        found = floor_of_pass(
+            manifest.model,
+            phase,
+            point,
+            work.batch,
+            work.tokens,
+            work.context_tokens,
+            ceiling_of(run, dtype),
+            dtype=dtype,
+        )
+    except InputError as error:
+        return Grounds(None, str(error))
+    if found.floor_ns is None:
+        return Grounds(
+            found, "neither a measured nor a datasheet bandwidth is known for this device"
+        )
+    return Grounds(found, None, work.context_known)
+
+
+def dtype_of(run: Run, point: int) -> str | None:
+    """Return the type that the point ran in, else the model's own."""
+    stated = run.points.filter(pl.col(Points.point) == point).collect()[Points.dtype].to_list()
+    if stated and stated[0] is not None:
+        return str(stated[0])
+    return run.manifest.model.dtype if run.manifest.model else None
+
+
+def ceiling_of(run: Run, dtype: str | None) -> Ceiling:
+    """Return the ceilings of the run's device."""
+    return ceilings_for(run.ceilings.collect(), _gpu(run.manifest), dtype)
+
+
+def node_idle_ns(run: Run) -> float | None:
+    """Return the measured idle per node of a CUDA graph; null where it was not measured."""
+    rows = run.ceilings.filter(pl.col(Ceilings.name) == ceiling_table.GRAPH_NODE_IDLE).collect()
+    value = rows[Ceilings.value].min()
+    return value * NS_PER_US if isinstance(value, float) else None
+
+
+def _gpu(manifest: Manifest) -> Gpu | None:
+    """Return the GPU that worked: of several listed, the one with activities."""
+    used = {device for facts in manifest.ranks for device in facts.devices}
+    working = [gpu for gpu in manifest.gpus if gpu.ordinal in used]
+    listed = working or manifest.gpus
+    return listed[0] if listed else None
+
+
+def _work_timed(timings: pl.DataFrame, point: int, rank: int, phase: str | None) -> Work | None:
+    rows = timings.filter(
+        (pl.col(Timings.point) == point)
+        & (pl.col(Timings.rank) == rank)
+        & (pl.col(Timings.phase) == phase)
+    )
+    for stage in (CLEAN, PROFILED):
+        found = rows.filter(pl.col(Timings.stage) == stage)
+        if found.height:
+            row = found.row(0, named=True)
+            batch = row[Timings.batch] or 1
+            return Work(
+                batch, round(row[Timings.tokens] / batch), round(row[Timings.context_tokens] or 0)
+            )
+    return None
+
+
+def _work_traced(steps: pl.DataFrame, point: int, rank: int, phase: str | None) -> Work | None:
+    rows = steps.filter(
+        (pl.col(Steps.point) == point)
+        & (pl.col(Steps.rank) == rank)
+        & (pl.col(Steps.phase) == phase)
+    )
+    batch, tokens = rows[Steps.batch].median(), rows[Steps.tokens].median()
+    if not isinstance(batch, float) or not isinstance(tokens, float) or batch < 1:
+        return None
+    return Work(round(batch), max(1, round(tokens / batch)), 0, context_known=phase != DECODE)

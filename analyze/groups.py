@@ -1,0 +1,212 @@
+"""Steps of one phase, at one point, on one device: medians, rates, floor and shares."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from whichwall.analyze.floor import achieved
+from whichwall.analyze.walls import shares
+from whichwall.schemas.gaps import CAUSES, Gaps
+from whichwall.schemas.passes import CLEAN, DECODE, PREFILL
+from whichwall.schemas.steps import Steps
+from whichwall.schemas.summary import Floor, RoleTotal, StepGroup
+from whichwall.schemas.timings import Timings
+
+GROUP = [Steps.point, Steps.rank, Steps.device, Steps.phase]
+FROM_PASSES, FROM_OPTION = "passes", "option"
+# In this order a phase is the one that a run is judged by.
+PHASES = (DECODE, PREFILL, None)
+_PER_STEP = "per_step_ns"
+
+
+@dataclass(frozen=True)
+class Clean:
+    """A clean step time, and where it comes from."""
+
+    median_ns: int
+    p10_ns: int | None
+    p90_ns: int | None
+    source: str
+
+
+def clean_of(
+    timings: pl.DataFrame, point: int, rank: int, phase: str | None, option_ns: int | None
+) -> Clean | None:
+    """Return the clean step of a phase: the option where it applies, else the passes.
+
+    The option speaks of the step that the user timed: decode, or a trace's only, unnamed phase.
+    """
+    if option_ns is not None and phase in (DECODE, None):
+        return Clean(option_ns, None, None, FROM_OPTION)
+    row = timings.filter(
+        (pl.col(Timings.point) == point)
+        & (pl.col(Timings.rank) == rank)
+        & (pl.col(Timings.phase) == phase)
+        & (pl.col(Timings.stage) == CLEAN)
+    )
+    if not row.height:
+        return None
+    found = row.row(0, named=True)
+    return Clean(
+        found[Timings.wall_ns_median],
+        found[Timings.wall_ns_p10],
+        found[Timings.wall_ns_p90],
+        FROM_PASSES,
+    )
+
+
+def groups_of(steps: pl.DataFrame) -> list[tuple[dict[str, object], pl.DataFrame]]:
+    """Return the steps of each group with its key, in a fixed order."""
+    ordered = steps.sort([*GROUP, Steps.start_ns], nulls_last=True)
+    return [
+        (dict(zip(GROUP, key, strict=True)), rows)
+        for key, rows in ordered.partition_by(GROUP, as_dict=True, maintain_order=True).items()
+    ]
+
+
+def traced_group(
+    key: dict[str, object],
+    rows: pl.DataFrame,
+    gaps: pl.DataFrame,
+    clean: Clean | None,
+    floor: Floor | None,
+    roles: Sequence[RoleTotal],
+    attributed_share: float | None,
+) -> StepGroup:
+    """Return the summary of steps that have GPU work."""
+    busy = _median_ns(rows, Steps.busy_ns)
+    window = _median_ns(rows, Steps.window_ns)
+    batch = _median_ns(rows, Steps.batch)
+    return _group(
+        key,
+        count=rows.height,
+        batch=floor.batch if batch is None and floor is not None else batch,
+        window_ns=window,
+        busy_ns=busy,
+        clean=clean,
+        floor=floor,
+        kernels_median=_median(rows, Steps.kernels),
+        launches_median=_median(rows, Steps.launches),
+        kernel_median_ns=_median_ns(rows, Steps.kernel_median_ns),
+        gap_median_ns=_median_ns(rows, Steps.gap_median_ns),
+        gaps_by_cause_ns=gaps_per_step(rows, gaps),
+        roles=list(roles),
+        attributed_share=attributed_share,
+    )
+
+
+def untraced_group(
+    key: dict[str, object], count: int, clean: Clean | None, floor: Floor | None
+) -> StepGroup:
+    """Return the summary of passes that were timed and left no GPU work: a CPU run."""
+    return _group(
+        key,
+        count=count,
+        batch=floor.batch if floor else None,
+        window_ns=None,
+        busy_ns=None,
+        clean=clean,
+        floor=floor,
+        kernels_median=None,
+        launches_median=None,
+        kernel_median_ns=None,
+        gap_median_ns=None,
+        gaps_by_cause_ns={},
+        roles=[],
+        attributed_share=None,
+    )
+
+
+def _group(
+    key: dict[str, object],
+    *,
+    count: int,
+    batch: int | None,
+    window_ns: int | None,
+    busy_ns: int | None,
+    clean: Clean | None,
+    floor: Floor | None,
+    kernels_median: float | None,
+    launches_median: float | None,
+    kernel_median_ns: int | None,
+    gap_median_ns: int | None,
+    gaps_by_cause_ns: dict[str, int],
+    roles: list[RoleTotal],
+    attributed_share: float | None,
+) -> StepGroup:
+    step = clean.median_ns if clean else None
+    gbps, tflops = achieved(floor, step) if floor else (None, None)
+    least = floor.floor_ns if floor else None
+    return StepGroup(
+        rank=_int(key[Steps.rank]) or 0,
+        device=_int(key[Steps.device]),
+        point=_int(key[Steps.point]) or 0,
+        phase=str(key[Steps.phase]) if key[Steps.phase] is not None else None,
+        count=count,
+        batch=batch,
+        window_ns_median=window_ns,
+        busy_ns_median=busy_ns,
+        busy_fraction_traced=busy_ns / window_ns if window_ns and busy_ns is not None else None,
+        busy_fraction_clean=busy_ns / step if step and busy_ns is not None else None,
+        clean_step_ns_median=step,
+        clean_step_ns_p10=clean.p10_ns if clean else None,
+        clean_step_ns_p90=clean.p90_ns if clean else None,
+        clean_from=clean.source if clean else None,
+        kernels_median=kernels_median,
+        launches_median=launches_median,
+        kernel_median_ns=kernel_median_ns,
+        gap_median_ns=gap_median_ns,
+        gaps_by_cause_ns=gaps_by_cause_ns,
+        tokens_per_s=_tokens_per_s(key[Steps.phase], batch, floor, step),
+        achieved_gbps=gbps,
+        achieved_tflops=tflops,
+        times_floor=step / least if step and least else None,
+        shares=shares(step, busy_ns, floor) if step and busy_ns is not None else None,
+        roles=roles,
+        attributed_share=attributed_share,
+    )
+
+
+def gaps_per_step(steps: pl.DataFrame, gaps: pl.DataFrame) -> dict[str, int]:
+    """Return, per cause, the median over the steps of its total in a step, ns."""
+    keys = [Steps.point, Steps.rank, Steps.device, Steps.step]
+    wanted = steps.select(keys)
+    per_step = (
+        gaps.join(wanted, on=keys, how="semi", nulls_equal=True)
+        .group_by([*keys, Gaps.cause])
+        .agg(pl.col(Gaps.dur_ns).sum().alias(_PER_STEP))
+    )
+    found = {}
+    for cause in CAUSES:
+        totals = per_step.filter(pl.col(Gaps.cause) == cause)[_PER_STEP].to_list()
+        if totals:
+            # A step without such a gap counts as 0: that was seen, not unknown.
+            totals += [0] * (wanted.height - len(totals))
+            found[cause] = round(float(pl.Series(totals).median() or 0))  # type: ignore[arg-type]
+    return found
+
+
+def _tokens_per_s(
+    phase: object, batch: int | None, floor: Floor | None, step_ns: int | None
+) -> float | None:
+    """Return tokens fed (prefill) or generated (decode) a second."""
+    if not step_ns or batch is None:
+        return None
+    if phase == DECODE:
+        return batch * 1e9 / step_ns
+    return batch * floor.tokens * 1e9 / step_ns if floor else None
+
+
+def _median(rows: pl.DataFrame, column: str) -> float | None:
+    value = rows[column].median()
+    return value if isinstance(value, float) else None
+
+
+def _median_ns(rows: pl.DataFrame, column: str) -> int | None:
+    value = _median(rows, column)
+    return None if value is None else round(value)
+
+
+def _int(value: object) -> int | None:
+    return value if isinstance(value, int) else None

@@ -1,0 +1,78 @@
+"""Propose stages for each distinct kernel: what its operator's word, shapes and widths allow.
+
+The cost of a stage is 0 where nothing speaks against it and grows with how unusual the operator
+would be there; a stage that cannot have it is absent. Order decides between what is left.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from whichwall.analyze.dims import Dims, weight_of
+from whichwall.analyze.kernel_words import BATCHED_MATMULS, LOOKUPS, MATMULS, fused_word, kernel_word
+from whichwall.analyze.operators import Operator
+from whichwall.analyze.role_matmuls import batch_levels, weight_levels
+from whichwall.analyze.role_operands import lookup, together
+from whichwall.analyze.role_rules import RULES, Levels
+from whichwall.analyze.role_stages import Stage
+from whichwall.analyze.tensor_kinds import Kind, main_kinds
+
+Costs = dict[Stage, float]
+
+# Arrays that cross between host and device are input or output; a lone number is a constant.
+BUS_COPIES = ("HtoD", "DtoH")
+
+# No shape at all, and a shape that fits no width of the model: any kind of tensor may be meant.
+UNSEEN, UNFIT = 0.5, 1.5
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Where a kernel may belong, and on what evidence."""
+
+    costs: Costs
+    by_shape: bool = False  # shapes were read; else only names
+    fused: tuple[str, ...] = ()  # roles that it fills besides its own
+
+
+def propose(op: Operator | None, kernel: str, dims: Dims) -> Candidates:
+    """Return the stages that one kernel can belong to; none where nothing is known of it."""
+    if op and any(crossing in kernel for crossing in BUS_COPIES) and any(op.shapes):
+        return Candidates({})
+    word = rule_word(op) if op else None
+    if op is None or word is None:
+        word = kernel_word(kernel)
+        return Candidates(operator_costs(Operator(word, (), ()), dims) if word else {})
+    return Candidates(operator_costs(op._replace(word=word), dims), bool(op.shapes))
+
+
+def rule_word(op: Operator) -> str | None:
+    """Return the word by which rules know an operator, or None."""
+    known = op.word in RULES or op.word in MATMULS or op.word in BATCHED_MATMULS
+    return op.word if known else fused_word(op.word)
+
+
+def operator_costs(op: Operator, dims: Dims) -> Costs:
+    """Return the stages that an operator known by its word can belong to."""
+    if op.word in MATMULS:
+        return dict(weight_levels(weight_of(op), dims))
+    if op.word in BATCHED_MATMULS:
+        return dict(batch_levels([s for s in op.shapes if len(s) == 3][-2:], dims))
+    rules = RULES.get(op.word, {})
+    if not op.shapes or dims.hidden is None:
+        return _merge((rules[k], UNSEEN) for k in rules)
+    kinds = main_kinds(op, dims)
+    agreed = lookup(op, dims) if op.word in LOOKUPS else together(op, dims, kinds)
+    if agreed is not None:
+        return dict(agreed)
+    if all(k == Kind.OTHER for k, _ in kinds) and Kind.OTHER not in rules:
+        return _merge((rules[k], UNFIT) for k in rules)
+    return _merge((rules[k], cost) for k, cost in kinds if k in rules)
+
+
+def _merge(parts: Iterable[tuple[Levels, float]]) -> Costs:
+    """Return for each stage the cheapest of several readings."""
+    costs: Costs = {}
+    for part, extra in parts:
+        for stage, cost in part.items():
+            costs[stage] = min(cost + extra, costs.get(stage, cost + extra))
+    return costs

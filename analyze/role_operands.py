@@ -1,0 +1,107 @@
+"""Propose stages where not one tensor but how several go together tells the place."""
+
+from whichwall.analyze.dims import Dims, is_append
+from whichwall.analyze.operators import INTEGER_TYPES, Operator
+from whichwall.analyze.role_rules import (
+    ADDS,
+    CORE,
+    NORMS,
+    Levels,
+    levels,
+)
+from whichwall.analyze.role_stages import Stage as S
+from whichwall.analyze.tensor_kinds import Kind, Kinds, repeats_heads
+
+APPEND = levels((S.CACHE,), (), (S.ROPE,))
+TURN_HALVES = levels((S.ROPE,), (), (S.CACHE,))
+LOOKUP = levels((S.EMBED,))
+
+BY_WEIGHT = levels((S.QK_NORM,))
+BY_ANGLE = levels((S.ROPE,))
+BY_NUMBER = levels((S.SCORES, S.ATTEND), (S.SOFTMAX,), (S.ROPE, S.QKV))
+TO_ANGLES = levels((S.TURN,), (), (S.EXPERTS,))  # positions, to be multiplied by frequencies
+CAST_HEADS = levels((S.QK_NORM,), (S.ROPE, S.SOFTMAX), (*CORE, S.CACHE))
+
+SUM_OF_TWO = levels(ADDS, (S.EMBED, S.EXPERTS))
+BIAS = levels((), (*NORMS, S.OUT, S.DOWN), (S.QKV, S.EMBED))
+SCALED = levels((S.EMBED, *ADDS), NORMS, (S.EXPERTS, S.OUT))
+
+
+def together(op: Operator, dims: Dims, kinds: Kinds) -> Levels | None:
+    """Return the stages that the tensors of one operator agree on; None if they say no more
+    than its largest one.
+    """
+    first = {kind for kind, _ in kinds[:1]}
+    if op.word in ("cat", "concat") and len(op.shapes) > 1:
+        return _joined(op, dims)
+    if op.word in ("copy", "clone", "to_copy", "expand"):
+        return _copied(op, dims, first)
+    if op.word == "mul" and Kind.HEADS in first:
+        return _scaled_heads(op, kinds)
+    if op.word == "mul" and Kind.HIDDEN in first and _is_alone(op):
+        return SCALED
+    if op.word == "add" and Kind.HIDDEN in first:
+        return _added(op)
+    return None
+
+
+def lookup(op: Operator, dims: Dims) -> Levels | None:
+    """Return the embedding for rows looked up in a table of the vocabulary or of positions."""
+    if not op.shapes or len(op.shapes[0]) != 2 or op.types[0] in INTEGER_TYPES:
+        return None
+    rows, width = op.shapes[0]
+    tables = {dims.vocab, dims.vocab // dims.shards if dims.vocab else None, dims.positions}
+    if rows in tables and width == dims.hidden:
+        return LOOKUP
+    return LOOKUP if op.word == "embedding" else None
+
+
+def _joined(op: Operator, dims: Dims) -> Levels | None:
+    if any(len(s) not in (1, 4) for s in op.shapes):
+        return None
+    sizes = [s[3] for s in op.shapes if len(s) == 4]
+    if not sizes or not dims.head_dim:
+        return None
+    if sum(sizes) == dims.head_dim and len(sizes) > 1:
+        return TURN_HALVES
+    if is_append(op.shapes):
+        return APPEND
+    return TURN_HALVES if len(set(sizes)) > 1 else None
+
+
+def _copied(op: Operator, dims: Dims, first: set[Kind]) -> Levels | None:
+    if repeats_heads(op, dims):
+        return levels((S.CACHE,))
+    cast = len(op.types) > 1 and op.types[0] != op.types[1]
+    if cast and op.types[1] in INTEGER_TYPES and len(op.shapes[0]) == 3:
+        return TO_ANGLES
+    return CAST_HEADS if cast and Kind.HEADS in first else None
+
+
+def _scaled_heads(op: Operator, kinds: Kinds) -> Levels | None:
+    """Tell what queries or keys are multiplied by: a norm's parts, an angle, or a number."""
+    if len(kinds) > 1:
+        return None  # by coincidence they may be scores
+    whole = op.shapes[op.main or 0]
+    others = [s for s in op.shapes if s != whole]
+    if not others or others[0] == ():
+        return BY_NUMBER if len(op.shapes) < 2 or others else BY_ANGLE
+    if len(others[0]) == 1 or others[0][-1] == 1:
+        return BY_WEIGHT
+    return BY_ANGLE if others[0][-1] == whole[-1] else None
+
+
+def _is_alone(op: Operator) -> bool:
+    return all(s == () for i, s in enumerate(op.shapes) if i != op.main)
+
+
+def _added(op: Operator) -> Levels | None:
+    whole = op.shapes[op.main or 0]
+    others = [s for i, s in enumerate(op.shapes) if i != op.main]
+    if whole in others:
+        return SUM_OF_TWO
+    if any(len(s) == 1 for s in others):
+        return BIAS
+    return None
+
+

@@ -1,0 +1,72 @@
+"""A run's trace, ready for analyses: valid, linked activities with steps, gaps and roles."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from whichwall.analyze.completeness import Completeness, completeness
+from whichwall.analyze.gaps import gaps
+from whichwall.analyze.links import external_ids_trusted, link
+from whichwall.analyze.marks import marks
+from whichwall.analyze.roles import attribute
+from whichwall.analyze.steps import assign, steps, with_gaps
+from whichwall.analyze.validity import is_void, recording_of
+from whichwall.schemas.kernels import Kernels
+from whichwall.schemas.manifest import RankFacts
+from whichwall.schemas.run import Run
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Everything a trace says, as frames."""
+
+    activities: pl.DataFrame  # Activities
+    roles: pl.DataFrame  # Roles, row by row with activities
+    steps: pl.DataFrame  # Steps
+    gaps: pl.DataFrame  # Gaps
+    marks: pl.DataFrame  # Marks
+    ops: pl.DataFrame  # Ops
+    launches: pl.DataFrame  # Launches
+    complete: Completeness
+    void_rows: int
+    external_ids_trusted: bool
+
+
+def read_trace(run: Run) -> Trace:
+    """Read and link a run's trace tables.
+
+    Raises:
+        InputError: a table is damaged.
+    """
+    launches, ops = run.launches.collect(), run.ops.collect()
+    overheads, everything = run.overheads.collect(), run.kernels.collect()
+    valid = _valid(everything, [launches, ops, overheads], run.manifest.ranks)
+    marked = marks(run.ranges.collect())
+    activities = assign(link(valid, launches, ops), marked)
+    found = steps(activities, marked)
+    idle = gaps(activities, found, launches, overheads)
+    return Trace(
+        activities=activities,
+        roles=attribute(activities, run.manifest.model),
+        steps=with_gaps(found, idle),
+        gaps=idle,
+        marks=marked,
+        ops=ops,
+        launches=launches,
+        complete=completeness(activities, launches),
+        void_rows=everything.height - valid.height,
+        external_ids_trusted=external_ids_trusted(valid),
+    )
+
+
+def _valid(
+    kernels: pl.DataFrame, host: list[pl.DataFrame], ranks: list[RankFacts]
+) -> pl.DataFrame:
+    """Leave out void rows, judged against each rank's own recording."""
+    parts = []
+    for facts in ranks:
+        mine = (pl.col(Kernels.rank) == facts.rank) & (pl.col(Kernels.point) == facts.point)
+        rows = kernels.filter(mine)
+        recording = recording_of(facts, [frame.filter(mine) for frame in host], rows)
+        parts.append(rows.filter(~is_void(recording, facts.base_ns or 0)))
+    return pl.concat(parts) if parts else kernels.clear()

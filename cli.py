@@ -1,0 +1,125 @@
+"""The command line: each command parses, calls one function and prints.
+
+Heavy imports stand inside the commands, so that --help is quick. Every failure is one line on
+stderr: exit 2 for wrong use or unusable input, 1 where a check said no.
+"""
+
+import errno
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from whichwall import __version__
+from whichwall.schemas.errors import UsageError, WhichwallError
+
+UNUSABLE, INTERRUPTED = 2, 130
+PATH = click.Path(path_type=Path)
+
+
+class Program(click.Group):
+    """Run the command; turn each known failure into one line and an exit code."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # noqa: ANN401
+        """Run as click does, with our own way to fail."""
+        if not standalone_mode:
+            return super().main(*args, standalone_mode=False, **extra)
+        try:
+            code = super().main(*args, standalone_mode=False, **extra)
+        except click.ClickException as error:
+            _fail(_usage_line(error))
+        except WhichwallError as error:
+            _fail(str(error))
+        except (click.Abort, KeyboardInterrupt):
+            _fail("interrupted; nothing was left behind", INTERRUPTED)
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                sys.exit(UNUSABLE)
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+                raise
+            _fail(f"{error.filename or 'output'}: {error.strerror}; give a writable --out")
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str, code: int = UNUSABLE) -> NoReturn:
+    click.echo(f"whichwall: {message}", err=True)
+    sys.exit(code)
+
+
+def _usage_line(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    where = f"; see {context.command_path} --help" if context is not None else ""
+    return " ".join(error.format_message().split()).rstrip(".") + where
+
+
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(version=__version__)
+def main() -> None:
+    """Find which wall a language model on a GPU stands at: bytes, arithmetic or launches."""
+
+
+@main.command("import")
+@click.argument("files", nargs=-1, required=True, type=PATH)
+@click.option("--out", type=PATH, help="Folder of the run.  [default: traces/FILE]")
+@click.option("--model", type=PATH, help="The model's config.json, for floors and roles.")
+@click.option("--samples", type=PATH, help="nvidia-smi's CSV, stamps in UTC.")
+@click.option("--sample-fields", help="Its columns as queried, comma-separated, if it has no header.")
+@click.option("--overwrite", is_flag=True, help="Replace an earlier run at --out.")
+def import_(
+    files: tuple[Path, ...],
+    out: Path | None,
+    model: Path | None,
+    samples: Path | None,
+    sample_fields: str | None,
+    overwrite: bool,
+) -> None:
+    """Make a run of profiler traces (Kineto JSON, plain or gz), one FILE a rank."""
+    from whichwall.collect.importer import import_run
+
+    run = import_run(
+        files,
+        out or Path("traces") / files[0].name.split(".json")[0],
+        model=model,
+        samples=samples,
+        sample_fields=[f.strip() for f in sample_fields.split(",")] if sample_fields else None,
+        overwrite=overwrite,
+    )
+    click.echo(run)
+
+
+@main.command()
+@click.argument("runs", nargs=-1, required=True, type=PATH)
+@click.option("--out", type=PATH, help="Folder of the report.  [default: RUN/report]")
+@click.option(
+    "--clean-step-ms",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Time of a decode step without a profiler, for a trace that has none.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print summary.json, one line a run.")
+def analyze(
+    runs: tuple[Path, ...], out: Path | None, clean_step_ms: float | None, as_json: bool
+) -> None:
+    """Analyze each RUN: summary.json, roles.parquet, report.md, report.html and charts."""
+    from whichwall.analyze.analysis import analyze_to_folder
+    from whichwall.analyze.report.answer import answer
+
+    if out is not None and len(runs) > 1:
+        raise UsageError("--out takes one run; leave it out to write each report into its run")
+    for run in runs:
+        inputs, report = analyze_to_folder(run, out, clean_step_ms=clean_step_ms)
+        if as_json:
+            _print_json(inputs.summary.encode(), one_line=len(runs) > 1)
+        else:
+            click.echo(f"{answer(inputs)}\n{report / 'report.md'}\n{report / 'report.html'}")
+
+
+def _print_json(text: bytes, *, one_line: bool) -> None:
+    import msgspec
+
+    click.echo(msgspec.json.format(text, indent=-1 if one_line else 2))
+
+
+if __name__ == "__main__":
+    main()
+
