@@ -19,7 +19,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/light.stamp ## which wall? an H200's committed run, then a run of this machine
-	@PYTHON="$(BIN)/python" MAKE="$(MAKE)" sh scripts/demo.sh "$(DEMO_RUN)" "$(DEMO_OUT)"
+	@VENV="$(VENV)" MAKE="$(MAKE)" sh scripts/demo.sh "$(DEMO_RUN)" "$(DEMO_OUT)"
 
 test: $(VENV)/dev.stamp ## run all tests, after installing what they need
 	@sh scripts/chromium.sh

@@ -6,6 +6,7 @@ stderr: exit 2 for wrong use or unusable input, 1 where a check said no.
 
 import errno
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,12 +22,11 @@ PATH = click.Path(path_type=Path)
 class Program(click.Group):
     """Run the command; turn each known failure into one line and an exit code."""
 
-    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # noqa: ANN401
+    def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override]
         """Run as click does, with our own way to fail."""
-        if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **extra)
+        extra["standalone_mode"] = False
         try:
-            code = super().main(*args, standalone_mode=False, **extra)
+            code = super().main(args, **extra)
         except click.ClickException as error:
             _fail(_usage_line(error))
         except WhichwallError as error:
@@ -64,7 +64,9 @@ def main() -> None:
 @click.option("--out", type=PATH, help="Folder of the run.  [default: traces/FILE]")
 @click.option("--model", type=PATH, help="The model's config.json, for floors and roles.")
 @click.option("--samples", type=PATH, help="nvidia-smi's CSV, stamps in UTC.")
-@click.option("--sample-fields", help="Its columns as queried, comma-separated, if it has no header.")
+@click.option(
+    "--sample-fields", help="Its columns as queried, comma-separated, if it has no header."
+)
 @click.option("--overwrite", is_flag=True, help="Replace an earlier run at --out.")
 def import_(
     files: tuple[Path, ...],
@@ -122,4 +124,3 @@ def _print_json(text: bytes, *, one_line: bool) -> None:
 
 if __name__ == "__main__":
     main()
-

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from whichwall.analyze.links import GRAPH_LAUNCH_NAME, LAUNCH_NAME
+from whichwall.analyze.links import LAUNCH_NAME
 from whichwall.schemas.activities import Activities
 from whichwall.schemas.launches import Launches
 

@@ -47,9 +47,7 @@ def _device(
         gaps=gap_totals(own_gaps),
         roles=by_role,
         attributed_share=attributed_share(by_role),
-        methods=dict(
-            own_roles.group_by(Roles.method).agg(pl.len()).sort(Roles.method).iter_rows()
-        ),
+        methods=dict(own_roles.group_by(Roles.method).agg(pl.len()).sort(Roles.method).iter_rows()),
     )
 
 

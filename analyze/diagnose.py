@@ -20,8 +20,7 @@ class Findings:
     overlapping: int
     external_ids_trusted: bool
     complete: Completeness
-    profiler_gaps: int
-    profiler_gap_ns: int
+    profiler_gaps_ns: list[int]
     has_clean: bool
     short_power_window: bool
 
@@ -52,13 +51,18 @@ def diagnose(found: Findings) -> list[Diagnostic]:
             "External ids repeat the correlation, so they name no operator: operators are found "
             "by containment of the launch",
         )  # fmt: skip
-    if found.profiler_gaps:
+    if found.profiler_gaps_ns:
         say(
-            "profiler_overhead", "warning", found.profiler_gaps,
-            f"gaps are the profiler's own work, {found.profiler_gap_ns / 1000:.1f} us in all",
+            "profiler_overhead", "warning", len(found.profiler_gaps_ns),
+            f"gaps are the profiler's own work, {sum(found.profiler_gaps_ns) / 1000:.1f} us in all",
         )  # fmt: skip
     if any(rank.has_shapes is False for rank in found.ranks):
-        say("no_shapes", "info", None, "operators carry no input shapes: roles rest on names and order")
+        say(
+            "no_shapes",
+            "info",
+            None,
+            "operators carry no input shapes: roles rest on names and order",
+        )
     if found.activities and not found.has_clean:
         say(
             "no_clean_timing", "warning", None,
@@ -90,7 +94,7 @@ def _say_completeness(found: Findings, say: Say) -> None:
         say(
             "buffer_cap", "error", complete.lost,
             f"GPU records stop while launches go on: {complete.lost} of {complete.launches} "
-            "launches lack one, as when the profiler's buffers are full; the rest is lost, not idle",
+            "launches lack one, as when the profiler's buffers are full: lost, not idle",
         )  # fmt: skip
     elif complete.lost:
         say(

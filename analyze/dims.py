@@ -61,6 +61,15 @@ def measure(operators: Mapping[Operator, int], model: Model | None) -> Dims:
     if model is None:
         return infer(operators)
     whole = _from_model(model)
+    if model.assumed:  # its architecture may lay heads out otherwise than the one it is taken for
+        seen = infer(operators)
+        whole = replace(
+            whole,
+            kv_heads=seen.kv_heads or whole.kv_heads,
+            head_dim=seen.head_dim or whole.head_dim,
+            inner=seen.inner | whole.inner,
+            inferred_from={**seen.inferred_from, **whole.inferred_from},
+        )
     weights = _weights(operators)
 
     def explained(shards: int) -> int:
@@ -241,10 +250,20 @@ def _experts(dims: Dims, operators: Mapping[Operator, int]) -> Dims:
             return replace(
                 dims,
                 experts=experts,
+                experts_per_token=_chosen(dims, experts, operators),
                 inner=frozenset({other, *([other // 2] if other % 2 == 0 else [])}),
                 inferred_from={**dims.inferred_from, "experts": _say(op)},
             )
     return dims
+
+
+def _chosen(dims: Dims, experts: int, operators: Mapping[Operator, int]) -> int | None:
+    """Find how many experts a token goes to, where their outputs are summed."""
+    for op in operators:
+        first = op.shapes[0] if op.shapes else ()
+        if op.word == "sum" and len(first) == 3 and first[2] == dims.hidden:
+            return first[1] if first[1] <= experts else None
+    return None
 
 
 def _inner(dims: Dims, operators: Mapping[Operator, int]) -> Dims:

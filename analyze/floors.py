@@ -44,7 +44,9 @@ def floor_of(
     """Return the floor of the steps of one phase at one point."""
     manifest = run.manifest
     if manifest.model is None:
-        return Grounds(None, "the model's dimensions are not known; import with --model CONFIG.json")
+        return Grounds(
+            None, "the model's dimensions are not known; import with --model CONFIG.json"
+        )
     if any((facts.world_size or 1) > 1 for facts in manifest.ranks):
         return Grounds(None, "how the model is split over ranks is not known")
     work = _work_timed(timings, point, rank, phase) or _work_traced(steps, point, rank, phase)

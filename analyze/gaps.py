@@ -87,7 +87,10 @@ def _between(activities: pl.DataFrame) -> pl.DataFrame:
 def _with_step(found: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     """Add the step whose window holds the start of each gap."""
     windows = steps.filter(pl.col(Steps.start_ns).is_not_null()).select(
-        *DEVICE, Steps.start_ns, Steps.step, (pl.col(Steps.start_ns) + pl.col(Steps.window_ns)).alias(_UNTIL)
+        *DEVICE,
+        Steps.start_ns,
+        Steps.step,
+        (pl.col(Steps.start_ns) + pl.col(Steps.window_ns)).alias(_UNTIL),
     )
     inside = pl.col(Gaps.start_ns) < pl.col(_UNTIL)
     return (

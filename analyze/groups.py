@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import polars as pl
 
@@ -56,17 +57,26 @@ def clean_of(
     )
 
 
-def groups_of(steps: pl.DataFrame) -> list[tuple[dict[str, object], pl.DataFrame]]:
+class Key(NamedTuple):
+    """What the steps of one group have in common."""
+
+    point: int
+    rank: int
+    device: int | None
+    phase: str | None
+
+
+def groups_of(steps: pl.DataFrame) -> list[tuple[Key, pl.DataFrame]]:
     """Return the steps of each group with its key, in a fixed order."""
     ordered = steps.sort([*GROUP, Steps.start_ns], nulls_last=True)
     return [
-        (dict(zip(GROUP, key, strict=True)), rows)
+        (Key(*key), rows)
         for key, rows in ordered.partition_by(GROUP, as_dict=True, maintain_order=True).items()
     ]
 
 
 def traced_group(
-    key: dict[str, object],
+    key: Key,
     rows: pl.DataFrame,
     gaps: pl.DataFrame,
     clean: Clean | None,
@@ -97,11 +107,11 @@ def traced_group(
 
 
 def untraced_group(
-    key: dict[str, object], count: int, clean: Clean | None, floor: Floor | None
+    point: int, rank: int, phase: str, count: int, clean: Clean | None, floor: Floor | None
 ) -> StepGroup:
     """Return the summary of passes that were timed and left no GPU work: a CPU run."""
     return _group(
-        key,
+        Key(point, rank, None, phase),
         count=count,
         batch=floor.batch if floor else None,
         window_ns=None,
@@ -119,7 +129,7 @@ def untraced_group(
 
 
 def _group(
-    key: dict[str, object],
+    key: Key,
     *,
     count: int,
     batch: int | None,
@@ -139,10 +149,10 @@ def _group(
     gbps, tflops = achieved(floor, step) if floor else (None, None)
     least = floor.floor_ns if floor else None
     return StepGroup(
-        rank=_int(key[Steps.rank]) or 0,
-        device=_int(key[Steps.device]),
-        point=_int(key[Steps.point]) or 0,
-        phase=str(key[Steps.phase]) if key[Steps.phase] is not None else None,
+        rank=key.rank,
+        device=key.device,
+        point=key.point,
+        phase=key.phase,
         count=count,
         batch=batch,
         window_ns_median=window_ns,
@@ -158,7 +168,7 @@ def _group(
         kernel_median_ns=kernel_median_ns,
         gap_median_ns=gap_median_ns,
         gaps_by_cause_ns=gaps_by_cause_ns,
-        tokens_per_s=_tokens_per_s(key[Steps.phase], batch, floor, step),
+        tokens_per_s=_tokens_per_s(key.phase, batch, floor, step),
         achieved_gbps=gbps,
         achieved_tflops=tflops,
         times_floor=step / least if step and least else None,
@@ -188,7 +198,7 @@ def gaps_per_step(steps: pl.DataFrame, gaps: pl.DataFrame) -> dict[str, int]:
 
 
 def _tokens_per_s(
-    phase: object, batch: int | None, floor: Floor | None, step_ns: int | None
+    phase: str | None, batch: int | None, floor: Floor | None, step_ns: int | None
 ) -> float | None:
     """Return tokens fed (prefill) or generated (decode) a second."""
     if not step_ns or batch is None:
@@ -206,7 +216,3 @@ def _median(rows: pl.DataFrame, column: str) -> float | None:
 def _median_ns(rows: pl.DataFrame, column: str) -> int | None:
     value = _median(rows, column)
     return None if value is None else round(value)
-
-
-def _int(value: object) -> int | None:
-    return value if isinstance(value, int) else None

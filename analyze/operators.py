@@ -1,6 +1,7 @@
 """Read recorded operators: the word that names each, and the shapes and types of its tensors."""
 
 import json
+from math import prod
 from typing import NamedTuple
 
 Shape = tuple[int, ...]
@@ -22,10 +23,14 @@ class Operator(NamedTuple):
 
     @property
     def main(self) -> int | None:
-        """Return the index of its largest tensor, the first of equals; None without tensors."""
+        """Return the index of its largest tensor; of equals the one with more dimensions, then
+        the first. None without tensors.
+        """
         if not self.shapes:
             return None
-        return max(range(len(self.shapes)), key=lambda i: (_elements(self.shapes[i]), -i))
+        return max(
+            range(len(self.shapes)), key=lambda i: (prod(self.shapes[i]), len(self.shapes[i]), -i)
+        )
 
 
 def read_operator(name: str, dims: str | None, types: str | None) -> Operator:
@@ -63,9 +68,3 @@ def _read_list(text: str | None) -> list[object]:
         return []
     return found if isinstance(found, list) else []
 
-
-def _elements(shape: Shape) -> int:
-    product = 1
-    for size in shape:
-        product *= size
-    return product

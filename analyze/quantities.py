@@ -55,7 +55,7 @@ def percent(share: float | None) -> str:
     """Write a share of 0 to 1 as percent: one decimal, `< 0.1 %` for what is not nothing."""
     if share is None or not math.isfinite(share):
         return NOT_KNOWN
-    if 0 < share < 0.0005:  # noqa: PLR2004 - rounds to 0.0 %
+    if 0 < share < 0.0005:
         return "< 0.1 %"
     if share in (0, 1):
         return f"{share:.0%}".replace("%", " %")
@@ -66,9 +66,9 @@ def whole_percent(share: float | None) -> str:
     """Write a share as percent for a sentence: `94 %`, with a decimal only below one."""
     if share is None or not math.isfinite(share):
         return NOT_KNOWN
-    if 0.995 <= share < 1:  # noqa: PLR2004 - would round to all of it
+    if 0.995 <= share < 1:
         return "> 99 %"
-    if abs(share) >= 0.01 or share == 0:  # noqa: PLR2004 - one percent
+    if abs(share) >= 0.01 or share == 0:
         return f"{100 * share:.0f} %"
     return percent(share)
 

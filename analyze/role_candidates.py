@@ -8,7 +8,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from whichwall.analyze.dims import Dims, weight_of
-from whichwall.analyze.kernel_words import BATCHED_MATMULS, LOOKUPS, MATMULS, fused_word, kernel_word
+from whichwall.analyze.kernel_words import (
+    BATCHED_MATMULS,
+    LOOKUPS,
+    MATMULS,
+    fused_word,
+    kernel_word,
+)
 from whichwall.analyze.operators import Operator
 from whichwall.analyze.role_matmuls import batch_levels, weight_levels
 from whichwall.analyze.role_operands import lookup, together
@@ -60,13 +66,23 @@ def operator_costs(op: Operator, dims: Dims) -> Costs:
     rules = RULES.get(op.word, {})
     if not op.shapes or dims.hidden is None:
         return _merge((rules[k], UNSEEN) for k in rules)
-    kinds = main_kinds(op, dims)
-    agreed = lookup(op, dims) if op.word in LOOKUPS else together(op, dims, kinds)
-    if agreed is not None:
-        return dict(agreed)
-    if all(k == Kind.OTHER for k, _ in kinds) and Kind.OTHER not in rules:
-        return _merge((rules[k], UNFIT) for k in rules)
-    return _merge((rules[k], cost) for k, cost in kinds if k in rules)
+    looked_up = lookup(op, dims) if op.word in LOOKUPS else None
+    if looked_up is not None:
+        return dict(looked_up)
+    return _merge(
+        (levels, cost + extra)
+        for kind, cost in main_kinds(op, dims)
+        for levels, extra in _read_as(kind, op, dims)
+    )
+
+
+def _read_as(kind: Kind, op: Operator, dims: Dims) -> list[tuple[Levels, float]]:
+    """Return the stages of an operator whose largest tensor is read as `kind`."""
+    rules = RULES.get(op.word, {})
+    levels = together(op, dims, kind) or rules.get(kind)
+    if levels is None and kind == Kind.OTHER:
+        return [(rules[k], UNFIT) for k in rules]
+    return [] if levels is None else [(levels, 0.0)]
 
 
 def _merge(parts: Iterable[tuple[Levels, float]]) -> Costs:

@@ -72,7 +72,7 @@ def _arrange(told: list[Candidates], of_row: Numbers) -> Looks:
 def _alone(costs: Costs) -> Numbers:
     """Return for each look the one role that it allows, or that every other is rare beside."""
     roles = np.unique(ROLE_OF_STAGE)
-    by_role = np.stack([costs[:, ROLE_OF_STAGE == r].min(axis=1) for r in roles], axis=1)
+    by_role = np.stack([costs[:, r == ROLE_OF_STAGE].min(axis=1) for r in roles], axis=1)
     ranked = np.sort(by_role, axis=1)
     with np.errstate(invalid="ignore"):
         decided = ranked[:, 1] - ranked[:, 0] >= DECISIVE

@@ -10,8 +10,9 @@ from whichwall.analyze.role_rules import (
     levels,
 )
 from whichwall.analyze.role_stages import Stage as S
-from whichwall.analyze.tensor_kinds import Kind, Kinds, repeats_heads
+from whichwall.analyze.tensor_kinds import Kind, repeats_heads
 
+REPEAT = levels((S.CACHE,))
 APPEND = levels((S.CACHE,), (), (S.ROPE,))
 TURN_HALVES = levels((S.ROPE,), (), (S.CACHE,))
 LOOKUP = levels((S.EMBED,))
@@ -20,27 +21,25 @@ BY_WEIGHT = levels((S.QK_NORM,))
 BY_ANGLE = levels((S.ROPE,))
 BY_NUMBER = levels((S.SCORES, S.ATTEND), (S.SOFTMAX,), (S.ROPE, S.QKV))
 TO_ANGLES = levels((S.TURN,), (), (S.EXPERTS,))  # positions, to be multiplied by frequencies
-CAST_HEADS = levels((S.QK_NORM,), (S.ROPE, S.SOFTMAX), (*CORE, S.CACHE))
+CAST_HEADS = levels((S.QK_NORM, S.ROPE), (S.SOFTMAX,), (*CORE, S.CACHE))
 
 SUM_OF_TWO = levels(ADDS, (S.EMBED, S.EXPERTS))
 BIAS = levels((), (*NORMS, S.OUT, S.DOWN), (S.QKV, S.EMBED))
-SCALED = levels((S.EMBED, *ADDS), NORMS, (S.EXPERTS, S.OUT))
+SCALED = levels((S.EMBED, *ADDS), (S.QKV, *NORMS), (S.EXPERTS, S.OUT))
+SINK = levels((S.SOFTMAX,))
 
 
-def together(op: Operator, dims: Dims, kinds: Kinds) -> Levels | None:
-    """Return the stages that the tensors of one operator agree on; None if they say no more
-    than its largest one.
+def together(op: Operator, dims: Dims, kind: Kind) -> Levels | None:
+    """Return the stages that the tensors of one operator agree on, its largest read as `kind`;
+    None if they say no more than that one.
     """
-    first = {kind for kind, _ in kinds[:1]}
     if op.word in ("cat", "concat") and len(op.shapes) > 1:
         return _joined(op, dims)
     if op.word in ("copy", "clone", "to_copy", "expand"):
-        return _copied(op, dims, first)
-    if op.word == "mul" and Kind.HEADS in first:
-        return _scaled_heads(op, kinds)
-    if op.word == "mul" and Kind.HIDDEN in first and _is_alone(op):
-        return SCALED
-    if op.word == "add" and Kind.HIDDEN in first:
+        return _copied(op, dims, kind)
+    if op.word == "mul":
+        return _multiplied(op, dims, kind)
+    if op.word == "add" and kind == Kind.HIDDEN:
         return _added(op)
     return None
 
@@ -66,33 +65,45 @@ def _joined(op: Operator, dims: Dims) -> Levels | None:
         return TURN_HALVES
     if is_append(op.shapes):
         return APPEND
+    if op.shapes[0][1] == dims.heads and sizes[-1] == 1:
+        return SINK
     return TURN_HALVES if len(set(sizes)) > 1 else None
 
 
-def _copied(op: Operator, dims: Dims, first: set[Kind]) -> Levels | None:
+def _copied(op: Operator, dims: Dims, kind: Kind) -> Levels | None:
     if repeats_heads(op, dims):
-        return levels((S.CACHE,))
-    cast = len(op.types) > 1 and op.types[0] != op.types[1]
-    if cast and op.types[1] in INTEGER_TYPES and len(op.shapes[0]) == 3:
+        return REPEAT
+    if len(op.types) < 2 or op.types[0] == op.types[1]:
+        return None
+    if op.types[1] in INTEGER_TYPES and len(op.shapes[0]) == 3:
         return TO_ANGLES
-    return CAST_HEADS if cast and Kind.HEADS in first else None
+    return CAST_HEADS if kind in (Kind.HEADS, Kind.ALL_HEADS) else None
 
 
-def _scaled_heads(op: Operator, kinds: Kinds) -> Levels | None:
-    """Tell what queries or keys are multiplied by: a norm's parts, an angle, or a number."""
-    if len(kinds) > 1:
-        return None  # by coincidence they may be scores
+def _multiplied(op: Operator, dims: Dims, kind: Kind) -> Levels | None:
+    """Tell what a tensor is multiplied by: a norm's parts, an angle, or a number."""
+    if _turns_positions(op, dims):
+        return TO_ANGLES
     whole = op.shapes[op.main or 0]
-    others = [s for s in op.shapes if s != whole]
-    if not others or others[0] == ():
-        return BY_NUMBER if len(op.shapes) < 2 or others else BY_ANGLE
-    if len(others[0]) == 1 or others[0][-1] == 1:
+    other = next((s for i, s in enumerate(op.shapes) if i != op.main), ())
+    if kind == Kind.HIDDEN:
+        return SCALED if other == () else None
+    if kind != Kind.HEADS:
+        return None
+    if other == ():
+        return BY_NUMBER
+    if len(other) == 1 or (other[-1] == 1 and whole[-1] > 1):
         return BY_WEIGHT
-    return BY_ANGLE if others[0][-1] == whole[-1] else None
+    return BY_ANGLE if other[-1] == whole[-1] else None
 
 
-def _is_alone(op: Operator) -> bool:
-    return all(s == () for i, s in enumerate(op.shapes) if i != op.main)
+def _turns_positions(op: Operator, dims: Dims) -> bool:
+    """Tell positions [..., n, 1] times frequencies [size / 2] or a part of it."""
+    if len(op.shapes) != 2 or dims.head_dim is None:
+        return False
+    positions, frequencies = op.shapes
+    one_each = len(positions) > 1 and positions[-1] == 1
+    return one_each and len(frequencies) == 1 and frequencies[0] <= dims.head_dim // 2
 
 
 def _added(op: Operator) -> Levels | None:

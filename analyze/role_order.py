@@ -16,7 +16,7 @@ from whichwall.analyze.role_stages import ROLE_OF, Costs, Flags, Stage, in_layer
 
 ROLE_NAMES = tuple(dict.fromkeys(ROLE_OF.values()))
 ROLE_OF_STAGE = np.array([ROLE_NAMES.index(ROLE_OF[s]) for s in Stage])
-_STAGES_OF_ROLE = [np.flatnonzero(ROLE_OF_STAGE == r) for r in range(len(ROLE_NAMES))]
+_STAGES_OF_ROLE = [np.flatnonzero(r == ROLE_OF_STAGE) for r in range(len(ROLE_NAMES))]
 
 # Cost of a kernel that belongs nowhere: dearer than the oddest rule, cheaper than a jump, so
 # that a stranger does not move the walk.

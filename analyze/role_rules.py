@@ -48,7 +48,7 @@ _SOFT = levels((S.SOFTMAX,), (), (S.SCORES, S.VALUES, S.LAYER_MASK))
 _POINTWISE: Mapping[K, Levels] = {
     K.HIDDEN: levels(NORMS, (S.EXPERTS,), (S.EMBED, *ADDS)),
     K.HIDDEN_VECTOR: levels(NORMS),
-    K.ROW_NUMBER: levels(NORMS, (), MOE),
+    K.ROW_NUMBER: levels((*NORMS, S.QK_NORM), (), MOE),
     K.INNER: levels((S.ACT,), (S.EXPERTS,)),
     K.VOCAB: levels(LOGITS),
     K.HEADS: levels((S.ROPE,), (S.QK_NORM,), (*PRODUCTS, S.ATTEND, S.CACHE)),
@@ -77,11 +77,16 @@ _MUL: Mapping[K, Levels] = {
     **_POINTWISE,
     K.HIDDEN: levels(NORMS, (S.EXPERTS, S.EMBED), (*ADDS, S.OUT, S.QKV)),
 }
+_POWER: Mapping[K, Levels] = {
+    **_POINTWISE,
+    K.HIDDEN: levels(NORMS, (), (S.ACT, S.EXPERTS)),
+    K.HEADS: levels((S.QK_NORM,), (), (S.SCORES,)),
+}
 _COPY: Mapping[K, Levels] = {
     **_POINTWISE,
     K.HIDDEN: levels(NORMS, (S.EXPERTS, *CORE), (S.EMBED, *ADDS, S.OUT)),
-    K.HEADS: levels(CORE, (S.CACHE, S.QK_NORM, S.SCORES), (S.ROPE,)),
-    K.ALL_HEADS: levels(CORE, (S.QK_NORM,), (S.QKV, S.ROPE)),
+    K.HEADS: levels(CORE, (S.CACHE, S.SCORES), (S.QK_NORM, S.ROPE)),
+    K.ALL_HEADS: levels(CORE, (), (S.QK_NORM, S.QKV, S.ROPE)),
     K.HEAD_VECTOR: levels((S.QK_NORM,)),
     K.SCORES: levels((S.SOFTMAX,), (S.VALUES,), (S.SCORES, S.LAYER_MASK)),
 }
@@ -109,6 +114,7 @@ _WRITE: Mapping[K, Levels] = {
 _TAKE: Mapping[K, Levels] = {
     K.HIDDEN: levels((S.EXPERTS,), (S.EMBED, S.HEAD)),
     K.SPREAD: levels((S.EXPERTS,)),
+    K.INNER: levels((S.EXPERTS,)),
     K.WHOLE: levels((S.EXPERTS,), (S.POSITION, S.MASK, S.SAMPLE)),
     K.ANGLES: _ANGLES,
     K.HEADS: levels((S.CACHE,)),
@@ -116,11 +122,11 @@ _TAKE: Mapping[K, Levels] = {
     K.ROUTED: levels(MOE),
     K.VOCAB: levels((S.SAMPLE,), (S.HEAD,)),
     K.MASK: levels(MASKS),
-    K.OTHER: levels((S.EXPERTS,), (S.POSITION,), (S.SAMPLE,)),
+    K.OTHER: levels((S.EXPERTS,), (S.POSITION, S.CACHE), (S.SAMPLE, S.QKV, S.ROPE)),
 }
 _STATISTIC: Mapping[K, Levels] = {
     K.HIDDEN: levels(NORMS),
-    K.ROW_NUMBER: levels(NORMS, (), MOE),
+    K.ROW_NUMBER: levels((*NORMS, S.QK_NORM), (), MOE),
     K.HEADS: levels((S.QK_NORM,)),
     K.HEAD_NUMBER: levels((S.QK_NORM,)),
     K.ALL_HEADS: levels((S.QK_NORM,)),
@@ -182,7 +188,6 @@ _COMPARE: Mapping[K, Levels] = {
     K.EXPERT: levels(MOE),
     K.ROUTED: levels(MOE),
     K.ROW_NUMBER: levels(MASKS, MOE),
-    K.ANGLES: levels((S.TURN,), MASKS),
     K.OTHER: levels(MASKS, (S.EXPERTS,), (S.SAMPLE,)),
 }
 _CHOOSE: Mapping[K, Levels] = {
@@ -196,6 +201,8 @@ _FILL: Mapping[K, Levels] = {
     K.MASK: levels(MASKS),
     K.WHOLE: levels((S.MASK, S.EXPERTS), (S.POSITION, S.SAMPLE)),
     K.EXPERT: levels((S.EXPERTS,), (S.ROUTE,)),
+    K.ROUTED: levels(MOE),
+    K.ANGLES: levels((S.TURN,), MASKS),
     K.HIDDEN: levels((S.EXPERTS,)),
     K.HEADS: levels((S.CACHE,), CORE),
     K.SCORES: levels(MASKS, (S.SOFTMAX,)),
@@ -217,7 +224,8 @@ def _always(stages: Levels) -> Mapping[K, Levels]:
 
 
 RULES: Mapping[str, Mapping[K, Levels]] = {
-    **dict.fromkeys(("mul", "div", "pow", "square", "reciprocal", "exp"), _MUL),
+    **dict.fromkeys(("mul", "div", "reciprocal", "exp"), _MUL),
+    **dict.fromkeys(("pow", "square"), _POWER),
     **dict.fromkeys(("add", "sub", "rsub"), _ADD),
     **dict.fromkeys(("copy", "clone", "to_copy"), _COPY),
     **dict.fromkeys(("cat", "concat", "concatenate"), _JOIN),

@@ -117,7 +117,7 @@ SKIP: dict[Stage, float] = {
 # The usual flow, as chains; the price of a chain is paid once, on its first move.
 FLOW: tuple[tuple[float, tuple[Stage, ...]], ...] = (
     (0.0, (Stage.EMBED, Stage.POSITION, Stage.MASK, Stage.PLAN, Stage.TURN, Stage.NORM_IN)),
-    (0.0, (Stage.NORM_IN, Stage.QKV, Stage.QK_NORM, Stage.ROPE, Stage.CACHE, Stage.LAYER_MASK)),
+    (0.0, (Stage.NORM_IN, Stage.QKV, Stage.ROPE, Stage.CACHE, Stage.LAYER_MASK)),
     (0.0, (Stage.LAYER_MASK, Stage.ATTEND, Stage.OUT)),
     (0.0, (Stage.LAYER_MASK, Stage.SCORES, Stage.SOFTMAX, Stage.VALUES, Stage.OUT)),
     (0.0, (Stage.OUT, Stage.ADD_OUT, Stage.NORM_MLP)),
@@ -125,7 +125,8 @@ FLOW: tuple[tuple[float, tuple[Stage, ...]], ...] = (
     (0.0, (Stage.NORM_MLP, Stage.ROUTE, Stage.EXPERTS, Stage.ADD_DOWN)),
     (0.0, (Stage.ADD_DOWN, Stage.NORM_LAST, Stage.HEAD, Stage.SAMPLE)),
     (COMMON, (Stage.SAMPLE, Stage.EMBED)),
-    # Some models also normalise what a block adds.
+    # Some models also normalise queries and keys, or what a block adds.
+    (USUAL, (Stage.QKV, Stage.QK_NORM, Stage.ROPE)),
     (USUAL, (Stage.OUT, Stage.NORM_OUT, Stage.ADD_OUT)),
     (USUAL, (Stage.DOWN, Stage.NORM_DOWN, Stage.ADD_DOWN)),
     (USUAL, (Stage.EXPERTS, Stage.NORM_DOWN)),
@@ -138,7 +139,7 @@ FLOW: tuple[tuple[float, tuple[Stage, ...]], ...] = (
     # One projection, or one of queries and keys, after the other.
     (COMMON, (Stage.ACT, Stage.GATE_UP)),
     (COMMON, (Stage.QK_NORM, Stage.QKV)),
-    (COMMON, (Stage.ROPE, Stage.QK_NORM)),
+    (USUAL + COMMON, (Stage.ROPE, Stage.QK_NORM)),
     (COMMON, (Stage.CACHE, Stage.ROPE)),
     (COMMON, (Stage.LAYER_MASK, Stage.CACHE)),
     (USUAL, (Stage.ROPE, Stage.QKV)),

@@ -2,6 +2,7 @@
 
 import polars as pl
 
+from whichwall.analyze.timings import first_place
 from whichwall.schemas.passes import AFTER, CLEAN, DECODE, PREFILL, PROFILED
 from whichwall.schemas.summary import Tax
 from whichwall.schemas.timings import Timings
@@ -13,10 +14,7 @@ def tax(timings: pl.DataFrame) -> Tax | None:
         rows = timings.filter(pl.col(Timings.phase) == phase)
         if not rows.height:
             continue
-        first = rows.filter(
-            (pl.col(Timings.point) == rows[Timings.point].min())
-            & (pl.col(Timings.rank) == rows[Timings.rank].min())
-        )
+        first = first_place(rows)
         median = dict(first.select(Timings.stage, Timings.wall_ns_median).iter_rows())
         clean = median.get(CLEAN)
         if clean and (PROFILED in median or AFTER in median):

@@ -53,8 +53,7 @@ def tensor_kinds(shape: Shape, type_: str, dims: Dims) -> Kinds:
     if type_ in INTEGER_TYPES:
         return ((Kind.WHOLE, 0.0),)
     if len(shape) == 5:
-        repeated = shape[4] == dims.head_dim and shape[1] == dims.kv_heads
-        return ((Kind.REPEATED if repeated else Kind.OTHER, 0.0),)
+        return ((_five_sizes(shape, dims), 0.0),)
     found = _vector(shape, dims) if len(shape) == 1 else _rows(shape, dims)
     return found or ((Kind.OTHER, 0.0),)
 
@@ -78,41 +77,62 @@ def _vector(shape: Shape, dims: Dims) -> Kinds:
 
 
 def _rows(shape: Shape, dims: Dims) -> Kinds:
-    """Read [tokens, width] and [batch, tokens, width], and heads laid out as [tokens, heads, size]."""
+    """Read [tokens, width], [batch, tokens, width], and heads laid out as [tokens, heads, size]."""
     last = shape[-1]
     found: list[tuple[Kind, float]] = []
     if last == dims.hidden:
-        chosen = len(shape) == 3 and shape[1] == dims.experts_per_token and shape[0] != 1
-        found.append((Kind.SPREAD, 0.0) if chosen else (Kind.HIDDEN, 0.0))
-        if len(shape) == 3 and shape[1] == dims.experts_per_token and not chosen:
-            found.append((Kind.SPREAD, COINCIDENCE))
+        found += _hidden(shape, dims)
     if last in dims.inner or (last % 2 == 0 and last // 2 in dims.inner):
         found.append((Kind.INNER, 0.0))
     if dims.vocab and last in (dims.vocab, dims.vocab // dims.shards):
         found.append((Kind.VOCAB, 0.0))
     if len(shape) == 3 and shape[1] in _head_counts(dims) and last == dims.head_dim:
-        found.append((Kind.HEADS, 0.0))
-    if last in (dims.query_width, dims.kv_width, dims.value_width) and last != dims.hidden:
-        found.append((Kind.ALL_HEADS, 0.0))
+        found.append((Kind.HEADS, 0.0 if shape[1] > 1 else COINCIDENCE))
+    widths = {dims.query_width, dims.kv_width, dims.value_width, *dims.latent}
+    if last in widths:
+        found.append((Kind.ALL_HEADS, COINCIDENCE if found else 0.0))
     if dims.experts and last == dims.experts:
         found.append((Kind.EXPERT, 0.0))
     if dims.experts and last == dims.experts_per_token and len(shape) == 2:
         found.append((Kind.ROUTED, 0.0))
-    if _is_angles(shape, dims):
-        found.append((Kind.ANGLES, 0.0))
-    if last == 1 and shape[:-1].count(1) < len(shape):
+    angles = _angles(shape, dims)
+    if angles is not None:
+        found.append((Kind.ANGLES, angles))
+    if last == 1:
         found.append((Kind.ROW_NUMBER, 0.0))
     return tuple(found)
 
 
-def _is_angles(shape: Shape, dims: Dims) -> bool:
-    """Tell frequencies [1, size/2, 1] and angles [batch, n, size], whole or in parts."""
+def _hidden(shape: Shape, dims: Dims) -> list[tuple[Kind, float]]:
+    """Read [batch, tokens, hidden], or [tokens, experts chosen, hidden] by its middle size."""
+    if len(shape) != 3 or shape[1] != dims.experts_per_token:
+        return [(Kind.HIDDEN, 0.0)]
+    if shape[0] == 1:
+        return [(Kind.HIDDEN, 0.0), (Kind.SPREAD, COINCIDENCE)]
+    return [(Kind.SPREAD, 0.0), (Kind.HIDDEN, COINCIDENCE)]
+
+
+def _five_sizes(shape: Shape, dims: Dims) -> Kind:
+    """Read keys with room for the queries of their group, and heads split into pairs to turn."""
+    if shape[4] == dims.head_dim and shape[1] == dims.kv_heads:
+        return Kind.REPEATED
+    return Kind.HALF_HEADS if shape[3] * shape[4] == dims.head_dim else Kind.OTHER
+
+
+def _angles(shape: Shape, dims: Dims) -> float | None:
+    """Return the cost of reading frequencies [1, size/2, 1] or angles [batch, n, size].
+
+    The size is that of a head, half of it, or that of the part of each head that is turned.
+    """
     if dims.head_dim is None:
-        return False
-    part = {dims.head_dim, dims.head_dim // 2, dims.head_dim // 4}
-    if len(shape) == 3:
-        return shape[-1] in part or (shape[-1] == 1 and shape[1] in part)
-    return shape[-1] in part
+        return None
+    whole = (dims.head_dim, dims.head_dim // 2)
+    size = shape[1] if len(shape) == 3 and shape[-1] == 1 else shape[-1]
+    if size in whole:
+        return 0.0
+    if len(shape) == 2:
+        return None
+    return COINCIDENCE if 1 < size < dims.head_dim and size % 2 == 0 else None
 
 
 def _head_counts(dims: Dims) -> set[int]:
@@ -133,8 +153,8 @@ def _by_head(shape: Shape, dims: Dims) -> Kinds:
         found.append((Kind.HALF_HEADS, 0.0))
     if by_head and last == 1:
         found.append((Kind.HEAD_NUMBER, 0.0))
-    if one == 1 and last in (size, size // 2):
-        found.append((Kind.ANGLES, 0.0))
+    if one == 1 and 1 < last <= size:
+        found += [(Kind.ANGLES, 0.0), (Kind.HALF_HEADS, COINCIDENCE)]
     if one == dims.heads:
         found.append((Kind.SCORES, COINCIDENCE if found else 0.0))
     if one == 1:

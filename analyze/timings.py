@@ -51,7 +51,10 @@ def tpot_ns(passes: pl.DataFrame) -> int | None:
         clean.with_columns((~is_decode).cum_sum().alias(_REQUEST))
         .group_by(_REQUEST)
         .agg(
-            (pl.col(Passes.start_ns) + pl.col(Passes.wall_ns)).filter(~is_decode).max().alias(_FIRST),
+            (pl.col(Passes.start_ns) + pl.col(Passes.wall_ns))
+            .filter(~is_decode)
+            .max()
+            .alias(_FIRST),
             (pl.col(Passes.start_ns) + pl.col(Passes.wall_ns)).filter(is_decode).max().alias(_LAST),
             is_decode.sum().alias(Timings.count),
         )
@@ -63,11 +66,14 @@ def tpot_ns(passes: pl.DataFrame) -> int | None:
 
 def _clean(passes: pl.DataFrame) -> pl.DataFrame:
     """Return the clean passes of the first point on its first rank."""
-    clean = passes.filter(pl.col(Passes.stage) == CLEAN)
-    return clean.filter(
-        (pl.col(Passes.point) == clean[Passes.point].min())
-        & (pl.col(Passes.rank) == clean[Passes.rank].min())
-    )
+    return first_place(passes.filter(pl.col(Passes.stage) == CLEAN))
+
+
+def first_place(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of the first point on its first rank, in order."""
+    place = [Passes.point, Passes.rank]
+    first = rows.select(place).sort(place).head(1)
+    return rows.join(first, on=place, how="semi", maintain_order="left")
 
 
 def _whole(value: pl.Expr) -> pl.Expr:

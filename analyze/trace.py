@@ -59,9 +59,7 @@ def read_trace(run: Run) -> Trace:
     )
 
 
-def _valid(
-    kernels: pl.DataFrame, host: list[pl.DataFrame], ranks: list[RankFacts]
-) -> pl.DataFrame:
+def _valid(kernels: pl.DataFrame, host: list[pl.DataFrame], ranks: list[RankFacts]) -> pl.DataFrame:
     """Leave out void rows, judged against each rank's own recording."""
     parts = []
     for facts in ranks:

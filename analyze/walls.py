@@ -1,6 +1,6 @@
 """Which wall: the shares of the step, the verdict, its test and what the step could become."""
 
-from dataclasses import dataclass
+import msgspec
 
 from whichwall.analyze.sampled import slowdowns
 from whichwall.analyze.thresholds import ASSUMED_NODE_IDLE_NS, MAJORITY, TRACED_GAP_DIVISOR
@@ -13,20 +13,18 @@ LAUNCHES, KERNELS, BYTES, ARITHMETIC, MIXED = (
 NS_PER_MS = 1e6
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """What the verdict on one step rests on; unknown is None."""
 
-    phase: str | None
-    step_ns: int | None  # clean
-    window_ns: int | None  # traced
-    busy_ns: int | None
-    kernels: float | None
-    floor: Floor | None
-    node_idle_ns: float | None  # measured idle per node of a CUDA graph
-    engine: bool  # a serving engine's own steps: scheduled on the host between traces' marks
-    no_gpu: str | None  # why there is no GPU activity, if there is none
-    no_floor: str | None  # why there is no floor, if there is none
+    step_ns: int | None = None  # clean
+    window_ns: int | None = None  # traced
+    busy_ns: int | None = None
+    kernels: float | None = None
+    floor: Floor | None = None
+    node_idle_ns: float | None = None  # measured idle per node of a CUDA graph
+    engine: bool = False  # a serving engine's steps: its host works between them
+    no_gpu: str | None = None  # why there is no GPU activity, if there is none
+    no_floor: str | None = None  # why there is no floor, if there is none
 
 
 def shares(step_ns: int, busy_ns: int, floor: Floor | None) -> Shares | None:
@@ -131,9 +129,7 @@ def _none(reason: str, found: Shares | None, annotations: list[str]) -> Verdict:
     )
 
 
-def _named(
-    wall: str, found: Shares | None, evidence: Evidence, annotations: list[str]
-) -> Verdict:
+def _named(wall: str, found: Shares | None, evidence: Evidence, annotations: list[str]) -> Verdict:
     predicted_ns, how = predict_without(wall, evidence)
     return Verdict(
         wall=wall,
@@ -171,7 +167,9 @@ def predict_without(wall: str, evidence: Evidence) -> tuple[float | None, str | 
     if wall == LAUNCHES and evidence.kernels is not None:
         measured = evidence.node_idle_ns
         idle = ASSUMED_NODE_IDLE_NS if measured is None else measured
-        source = "assumed, as measured on an H200" if measured is None else "measured on this device"
+        source = (
+            "assumed, as measured on an H200" if measured is None else "measured on this device"
+        )
         return busy + evidence.kernels * idle, (
             f"busy {busy / NS_PER_MS:.3f} ms + {evidence.kernels:.0f} kernels x "
             f"{idle / 1000:.2f} us idle per graph node ({source})"

@@ -80,7 +80,9 @@ def _ranks(files: Sequence[Path]) -> tuple[list[int], list[Diagnostic]]:
     twice = sorted({rank for rank in named if named.count(rank) > 1})
     if twice:
         both = ", ".join(p.name for p, r in zip(files, stated, strict=True) if r == twice[0])
-        raise UsageError(f"{both}: all say rank {twice[0]}; import traces of one run, a rank a file")
+        raise UsageError(
+            f"{both}: all say rank {twice[0]}; import traces of one run, a rank a file"
+        )
     free = iter(n for n in range(len(files) + len(named)) if n not in named)
     ranks = [next(free) if rank is None else rank for rank in stated]
     unsaid = stated.count(None)

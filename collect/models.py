@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -112,7 +113,7 @@ def build(source: Source, device: Device, dtype: torch.dtype, attention: str) ->
             module = _random(config, options, device)
         else:
             module = _pretrained(source, options, device)
-    module.eval().requires_grad_(False)
+    module.eval().requires_grad_(requires_grad=False)
     used = getattr(module.config, "_attn_implementation", None) or implementation
     facts = _facts(source, config, module, dtype)
     return Built(module, facts, attention if attention != "auto" else used)
@@ -121,8 +122,11 @@ def build(source: Source, device: Device, dtype: torch.dtype, attention: str) ->
 def _transformers_config(source: Source) -> Any:
     from transformers import AutoConfig
 
-    if source.config is None or source.weights != DUMMY:
+    # The hub's client announces each retry on stderr; what failed in the end is said once.
+    logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
+    if source.pretrained is not None:
         return AutoConfig.from_pretrained(source.pretrained)
+    assert source.config is not None
     return AutoConfig.for_model(**source.config)
 
 
@@ -131,7 +135,7 @@ def _random(config: Any, options: dict[str, Any], device: Device) -> Any:
     from transformers.initialization import no_init_weights
 
     with torch.device(device.torch), no_init_weights():
-        module = AutoModelForCausalLM.from_config(config, **options)
+        module = AutoModelForCausalLM.from_config(config, **options)  # type: ignore[no-untyped-call]
     # Without initialisation the head is not tied either: 630 million parameters for
     # qwen2.5-0.5b in place of 494, and as many bytes too many.
     module.tie_weights()
@@ -152,10 +156,12 @@ def _fill(module: Any, device: Device) -> None:
 
 def _pretrained(source: Source, options: dict[str, Any], device: Device) -> Any:
     from transformers import AutoModelForCausalLM
-    from transformers.utils import logging
+    from transformers.utils import logging as transformers_logging
 
-    logging.disable_progress_bar()
-    return AutoModelForCausalLM.from_pretrained(source.pretrained, **options).to(device.torch)
+    assert source.pretrained is not None
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    module: Any = AutoModelForCausalLM.from_pretrained(source.pretrained, **options)
+    return module.to(device.torch)
 
 
 def _facts(source: Source, config: Any, module: Any, dtype: torch.dtype) -> Model:
@@ -185,8 +191,8 @@ def _explained(name: str) -> Iterator[None]:
         raise
     except (OSError, ValueError, KeyError, ImportError, AttributeError, TypeError) as error:
         raise CollectError(
-            f"{name}: transformers cannot build it ({first_line(error)}); check the id or path, "
-            "the network, and that this transformers knows the model"
+            f"{name}: cannot be built or loaded ({first_line(error)}); check the id or path, the "
+            "network, and that this transformers knows the model"
         ) from error
 
 

@@ -88,8 +88,11 @@ def _library() -> Iterator[Any]:
 @contextmanager
 def open_gpu(uuid: str | None) -> Iterator[NvmlGpu | None]:
     """Hold one GPU open; None without NVML, without a UUID, or if NVML does not know it."""
+    if uuid is None:
+        yield None
+        return
     with _library() as nvml:
-        if nvml is None or uuid is None:
+        if nvml is None:
             yield None
             return
         try:
@@ -112,10 +115,8 @@ def driver() -> Driver | None:
             except nvml.NVMLError:
                 return None
 
-        version, cuda = (
-            ask(nvml.nvmlSystemGetDriverVersion),
-            ask(nvml.nvmlSystemGetCudaDriverVersion),
-        )
+        version = ask(nvml.nvmlSystemGetDriverVersion)
+        cuda = ask(nvml.nvmlSystemGetCudaDriverVersion)
         return Driver(
             version if isinstance(version, str) else None,
             f"{cuda // 1000}.{cuda % 1000 // 10}" if isinstance(cuda, int) else None,

@@ -1,4 +1,4 @@
-"""What `collect` can be asked for: options, their defaults, and the refusal of what is not built."""
+"""What `collect` can be asked for, the defaults, and the refusal of what is not built."""
 
 import re
 from dataclasses import dataclass

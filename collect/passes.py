@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -21,6 +21,10 @@ def annotation(phase: str, index: int) -> str:
     return f"whichwall::{phase}#{index}"
 
 
+def _event() -> Any:
+    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+
+
 class PassLog:
     """Run passes and keep a row of the passes table for each."""
 
@@ -30,9 +34,10 @@ class PassLog:
         self.device = device
         self.batch = batch
         self._next: Counter[str] = Counter()
-        self._events = (
-            [torch.cuda.Event(enable_timing=True) for _ in range(2)] if device.is_gpu else []
-        )
+        # torch leaves its events without types.
+        self._events: list[Any] = []
+        if device.is_gpu:
+            self._events = [_event(), _event()]
 
     def run(self, stage: str, phase: str, *, tokens: int, context: int, work: Callable[[], T]) -> T:
         """Run one pass; in the profiled stage under an annotation that a trace will show.
@@ -74,12 +79,13 @@ class PassLog:
 
     def _mark(self, which: int) -> None:
         if self._events:
-            self._events[which].record()  # type: ignore[no-untyped-call]
+            self._events[which].record()
 
     def _between(self) -> int | None:
         if not self._events:
             return None
-        return round(self._events[0].elapsed_time(self._events[1]) * NS_PER_MS)  # type: ignore[no-untyped-call]
+        elapsed_ms: float = self._events[0].elapsed_time(self._events[1])
+        return round(elapsed_ms * NS_PER_MS)
 
     def walls(self, stage: str, phase: str) -> list[int]:
         """Return the wall times of one stage's passes of one phase, in ns."""

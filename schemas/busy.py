@@ -12,7 +12,9 @@ class Busy(Table):
     window_ns = Column(INT64, "First activity's start to last activity's end.", "ns", required=True)
     busy_ns = Column(INT64, "Union of the activities' intervals.", "ns", required=True)
     busy_without_communication_ns = Column(INT64, "The same without collectives.", "ns")
-    duration_sum_ns = Column(INT64, "Sum of durations; exceeds busy where activities overlap.", "ns")
+    duration_sum_ns = Column(
+        INT64, "Sum of durations; exceeds busy where activities overlap.", "ns"
+    )
     activities = Column(INT64, "GPU activities.", required=True)
     kernels = Column(INT64, "Of them, kernels.", required=True)
     kernel_median_ns = Column(FLOAT64, "Median duration of the kernels.", "ns")

@@ -1,8 +1,8 @@
 # Two answers to "which wall?": for the committed run $1, and for a run made here, into $2.
-# Called by `make demo`, which sets PYTHON (that of .venv) and MAKE.
+# Called by `make demo`, which sets VENV and MAKE.
 set -eu
 
-whichwall=${PYTHON%/python}/whichwall
+whichwall=$VENV/bin/whichwall
 answers=$(mktemp -d)
 trap 'rm -rf "$answers"' EXIT
 
@@ -15,7 +15,7 @@ echo
 echo "== Which wall? A decode run collected on an H200: $1"
 answer "$1" "$answers/committed"
 
-"$MAKE" --no-print-directory .venv/collect.stamp
+"$MAKE" --no-print-directory --silent "$VENV/collect.stamp"
 
 echo
 echo "== Which wall? A decode run of this machine: $2"

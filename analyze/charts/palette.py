@@ -5,6 +5,7 @@ the model in greens, norm and residual in yellows. Inside a family and along `RO
 differ in lightness, which every kind of colour vision sees; a test measures that.
 """
 
+from whichwall.analyze.step_shares import ARITHMETIC, BYTES, KERNELS, LAUNCHES
 from whichwall.schemas import gaps, passes, roles
 
 ROLE_COLOURS: dict[str, str] = {
@@ -45,8 +46,6 @@ STAGE_COLOURS: dict[str, str] = {
     passes.PROFILED: "#9a6cc2",
     passes.AFTER: "#a9cfee",
 }
-
-LAUNCHES, KERNELS, BYTES, ARITHMETIC = "launches", "kernels", "bytes", "arithmetic"
 
 WALL_COLOURS: dict[str, str] = {
     LAUNCHES: CAUSE_COLOURS[gaps.LAUNCH],

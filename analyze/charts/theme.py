@@ -24,21 +24,21 @@ class Scheme:
     text: str
     muted: str
     line: str
-    shade: str
+    rule: str
 
 
-LIGHT = Scheme(background="#ffffff", text="#1d2127", muted="#5b646e", line="#dde1e6", shade="#000")
-PAGE_LIGHT = Scheme(background=None, text="#1d2127", muted="#5b646e", line="#dde1e6", shade="#000")
-PAGE_DARK = Scheme(background=None, text="#e8eaed", muted="#a3abb5", line="#3a4149", shade="#fff")
+LIGHT = Scheme(background="#ffffff", text="#1d2127", muted="#5b646e", line="#e3e6ea", rule="#aab2bb")
+PAGE_LIGHT = Scheme(background=None, text="#1d2127", muted="#5b646e", line="#e3e6ea", rule="#aab2bb")
+PAGE_DARK = Scheme(background=None, text="#e8eaed", muted="#a3abb5", line="#333a42", rule="#5d6671")
 
-NOTE, STRONG, LABEL, MARKER, SHADE, OUTLINE = (
-    "note", "strong", "label", "marker", "shade", "outline",
+NOTE, STRONG, LABEL, INSIDE, MARKER, RULE, SHADE, LINE = (
+    "note", "strong", "label", "inside", "marker", "ledge", "shade", "curve",
 )  # fmt: skip
 
 
 def config(scheme: Scheme) -> dict[str, Any]:
     """Return the Vega-Lite configuration of a scheme."""
-    text = {"font": FONT, "fontSize": TEXT_PX, "fill": scheme.text}
+    text = {"font": FONT, "fontSize": TEXT_PX, "color": scheme.text}
     return {
         "aria": False,
         "background": scheme.background or "transparent",
@@ -80,12 +80,15 @@ def config(scheme: Scheme) -> dict[str, Any]:
             "columnPadding": 14,
         },
         "style": {
-            NOTE: {**text, "fill": scheme.muted, "fontSize": SMALL_PX},
+            NOTE: {**text, "color": scheme.muted, "fontSize": SMALL_PX},
             STRONG: {**text, "fontWeight": "bold"},
             LABEL: text,
-            MARKER: {"stroke": scheme.muted, "strokeDash": [4, 3]},
-            SHADE: {"fill": scheme.shade, "fillOpacity": 0.05},
-            OUTLINE: {"stroke": scheme.muted, "strokeWidth": 1, "fillOpacity": 0},
+            # Text on a mark: the mark's colour is the same in both schemes.
+            INSIDE: {**text, "color": "#15181c", "fontSize": SMALL_PX},
+            MARKER: {"color": scheme.muted, "strokeDash": [4, 3]},
+            RULE: {"color": scheme.rule, "strokeWidth": 1},
+            LINE: {"color": scheme.text, "strokeWidth": 1.6},
+            SHADE: {"color": scheme.text, "fillOpacity": 0.07},
         },
     }
 

@@ -1,7 +1,7 @@
 """The arguments of events: only named ones are read, and an odd value is null, not a failure."""
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -50,9 +50,7 @@ class OpArguments(msgspec.Struct, gc=False):
     types: msgspec.Raw = msgspec.field(default=NOTHING, name="Input type")
 
 
-def read_arguments(
-    events: list[Event], kind: type[Arguments], repairs: Repairs
-) -> list[Arguments]:
+def read_arguments(events: list[Event], kind: type[Arguments], repairs: Repairs) -> list[Arguments]:
     """Decode the arguments of events, one struct each; absent or unreadable ones are defaults."""
     raw = [b"{}" if e.args is NOTHING else bytes(e.args) for e in events]
     try:
@@ -83,7 +81,7 @@ def _read_one(text: bytes, kind: type[Arguments], repairs: Repairs) -> Arguments
     return kind(**kept)
 
 
-def int64s(values: Sequence[Number]) -> pa.Array:
+def int64s(values: Sequence[Number]) -> "pa.Array[Any]":
     """Return an int64 column; what is no integer of that size is null."""
     try:
         return pa.array(values, pa.int64())

@@ -30,8 +30,8 @@ def nanoseconds(texts: list[msgspec.Raw]) -> tuple[Int64s, npt.NDArray[np.bool_]
         return _one_by_one(raw)
     if not len(values):
         return np.empty(0, np.int64), np.empty(0, np.bool_)
-    buffer = values.buffers()[1]
-    halves = np.frombuffer(buffer, np.int64)[: 2 * len(values)].reshape(-1, 2)
+    halves = np.frombuffer(memoryview(values.buffers()[1]), np.int64)  # type: ignore[arg-type]
+    halves = halves[: 2 * len(values)].reshape(-1, 2)
     low, high = halves[:, 0], halves[:, 1]
     return low.copy(), high == (low >> 63)
 

@@ -6,9 +6,11 @@ Top-level metadata can hold environment dumps with tokens, so nothing is carried
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 
+from whichwall.collect.kineto.source import Source
 from whichwall.schemas.manifest import Gpu
 
 BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(\d{1,19})')
@@ -17,6 +19,7 @@ WORLD = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*"world_size"\s*:\s*"?(
 DISTRIBUTED = re.compile(rb'"distributedInfo"\s*:')
 DEVICES = re.compile(rb'"deviceProperties"\s*:\s*(?=\[)')
 VERSION = rb'"%s"\s*:\s*"?([\w.]{1,20})'
+TAIL_BYTES = 1 << 18
 BASE_OVERLAP = 64  # longer than the base's key and digits, so that a border cannot hide it
 
 
@@ -47,6 +50,15 @@ def read_metadata(text: bytes) -> Metadata:
     )
 
 
+def is_whole(head: bytes, tail: bytes) -> bool:
+    """Tell whether the text around the events is legal JSON; logs written there may not be."""
+    try:
+        json.loads(head + b'"traceEvents":[]' + tail, strict=False)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def find_base(blocks: Iterator[bytes]) -> int | None:
     """Return baseTimeNanoseconds from anywhere in a file: torch 2.4 to 2.7 write it last."""
     before = b""
@@ -56,6 +68,21 @@ def find_base(blocks: Iterator[bytes]) -> int | None:
             return int(match.group(1))
         before = text[-BASE_OVERLAP:]
     return _number(BASE, before)
+
+
+def peek_rank(path: Path) -> int | None:
+    """Return the rank that a file states before its events, or at its very end if it is plain.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    head = next(Source(path).blocks(), b"")
+    rank = _number(RANK, head)
+    if rank is None:
+        with path.open("rb") as file:
+            file.seek(-min(TAIL_BYTES, path.stat().st_size), 2)
+            rank = _number(RANK, file.read())
+    return rank
 
 
 def _number(pattern: re.Pattern[bytes], text: bytes) -> int | None:

@@ -1,11 +1,11 @@
 """Events of one run of the file, sorted by category into rows of the trace tables."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from whichwall.collect.kineto.arguments import (
     CallArguments,
@@ -13,6 +13,7 @@ from whichwall.collect.kineto.arguments import (
     Number,
     OpArguments,
     Triple,
+    as_int64,
     int64s,
     read_arguments,
     trailing_number,
@@ -47,7 +48,7 @@ CATEGORIES = {
     "Trace": SPAN,
 }  # fmt: skip
 
-Columns = dict[str, pa.Array]
+Columns = dict[str, "pa.Array[Any]"]
 ByKind = dict[str, list[Event]]
 
 
@@ -154,7 +155,7 @@ class RowBuilder:
             }
             columns |= _triple("grid", [a.grid for a in arguments])
             columns |= _triple("block", [a.block for a in arguments])
-            self.devices |= set(columns["device"].drop_null().unique().to_pylist())
+            self.devices.update(d for d in columns["device"].unique().to_pylist() if d is not None)
             parts.append(self._table(Kernels, len(events), columns))
         return pa.concat_tables(parts)
 
@@ -215,13 +216,10 @@ def _place(events: list[Event], arguments: list[GpuArguments]) -> Columns:
     return {"device": _int32s(devices), "stream": int64s(streams)}
 
 
-def _int32s(values: Sequence[Number]) -> pa.Array:
-    wide = int64s(values)
-    try:
-        return wide.cast(pa.int32())
-    except pa.ArrowInvalid:
-        fits = pc.and_(pc.greater_equal(wide, INT32.min), pc.less_equal(wide, INT32.max))
-        return pc.if_else(fits, wide, None).cast(pa.int32())
+def _int32s(values: Sequence[Number]) -> "pa.Array[Any]":
+    whole = [as_int64(v) for v in values]
+    fit = [v if v is not None and INT32.min <= v <= INT32.max else None for v in whole]
+    return pa.array(fit, pa.int32())
 
 
 def _thread(events: list[Event]) -> Columns:
@@ -238,7 +236,9 @@ def _links(arguments: Sequence[GpuArguments | CallArguments]) -> Columns:
     }
 
 
-def _external_ids(arguments: Sequence[GpuArguments | CallArguments | OpArguments]) -> pa.Array:
+def _external_ids(
+    arguments: Sequence[GpuArguments | CallArguments | OpArguments],
+) -> "pa.Array[Any]":
     return int64s(
         [a.old_external_id if a.external_id is None else a.external_id for a in arguments]
     )

@@ -5,7 +5,7 @@ from itertools import chain
 from pathlib import Path
 
 from whichwall.collect.kineto.events import EventReader
-from whichwall.collect.kineto.metadata import Metadata, find_base, read_metadata
+from whichwall.collect.kineto.metadata import Metadata, find_base, is_whole, read_metadata
 from whichwall.collect.kineto.repair import Repairs
 from whichwall.collect.kineto.rows import RowBuilder
 from whichwall.collect.kineto.source import Source
@@ -17,8 +17,9 @@ from whichwall.schemas.manifest import RankFacts
 from whichwall.schemas.ops import Ops
 from whichwall.schemas.overheads import Overheads
 from whichwall.schemas.ranges import Ranges
+from whichwall.schemas.table import Table
 
-TRACE_TABLES = (Kernels, Launches, Ops, Ranges, Overheads)
+TRACE_TABLES: tuple[type[Table], ...] = (Kernels, Launches, Ops, Ranges, Overheads)
 NANOSECOND, MICROSECOND = 1, 1000
 
 
@@ -88,35 +89,47 @@ def _rank_facts(reader: EventReader, builder: RowBuilder, metadata: Metadata) ->
 def _diagnose(
     reader: EventReader, builder: RowBuilder, metadata: Metadata, file: str
 ) -> list[Diagnostic]:
+    """Say what was mended, left out or cannot be known of the file."""
+    mended = _repairs(reader, builder)
+    relative = builder.base_ns is None and builder.has_relative_times
+    no_rank = metadata.distributed and metadata.rank is None
+    whole_us = _rows_seen(builder) and not builder.has_fractions
+    said: list[tuple[bool, Code, Severity, int | None, str]] = [
+        (reader.legacy, "legacy_format", "warning", None,
+         "the old exporter's bare list: it links no GPU work"),
+        (reader.truncated, "truncated", "error", None,
+         "the file stops early; what it holds before that is kept"),
+        (mended.repaired > 0, "repaired_json", "info", mended.repaired,
+         "places of broken JSON were mended or passed over"),
+        (mended.nonfinite > 0, "nonfinite_numbers", "info", mended.nonfinite,
+         "numbers that are not finite are null"),
+        (mended.dropped > 0, "dropped_events", "warning", mended.dropped,
+         "unreadable events were left out"),
+        (whole_us, "integer_microseconds", "info", None,
+         "times are whole microseconds; gaps under 2 us are noise"),
+        (relative, "unknown_time_origin", "warning", None,
+         "relative times without a base: durations hold, samples cannot be joined"),
+        (no_rank, "missing_rank", "warning", None,
+         f"distributedInfo names no rank; taken as {builder.rank}"),
+    ]  # fmt: skip
+    return [
+        Diagnostic(code, severity, count, f"{file}: {message}")
+        for applies, code, severity, count, message in said
+        if applies
+    ]
+
+
+def _repairs(reader: EventReader, builder: RowBuilder) -> Repairs:
+    """Add up what was mended in events, in their arguments and around them."""
     both = (reader.repairs, builder.repairs)
-    totals = Repairs(
-        sum(r.repaired for r in both), sum(r.nonfinite for r in both), sum(r.dropped for r in both)
+    broken_around = not (reader.legacy or reader.truncated) and not is_whole(
+        reader.head, reader.tail
     )
-    found: list[Diagnostic] = []
-
-    def say(code: Code, severity: Severity, count: int | None, message: str) -> None:
-        found.append(Diagnostic(code, severity, count, f"{file}: {message}"))
-
-    if reader.legacy:
-        say("legacy_format", "warning", None, "the old exporter's bare list: it links no GPU work")
-    if reader.truncated:
-        say("truncated", "error", None, "the file stops early; what it holds before that is kept")
-    if totals.repaired:
-        say("repaired_json", "info", totals.repaired, "broken JSON was mended, no event was lost")
-    if totals.nonfinite:
-        say("nonfinite_numbers", "info", totals.nonfinite, "numbers that are not finite are null")
-    if totals.dropped:
-        say("dropped_events", "warning", totals.dropped, "unreadable events were left out")
-    if builder.events and not builder.has_fractions and _rows_seen(builder):
-        say("integer_microseconds", "info", None, "times are whole microseconds; gaps under 2 us are noise")
-    if builder.base_ns is None and builder.has_relative_times:
-        say(
-            "unknown_time_origin", "warning", None,
-            "relative times without baseTimeNanoseconds: durations hold, samples cannot be joined",
-        )  # fmt: skip
-    if metadata.distributed and metadata.rank is None:
-        say("missing_rank", "warning", None, f"distributedInfo names no rank; taken as {builder.rank}")
-    return found
+    return Repairs(
+        repaired=sum(r.repaired for r in both) + int(broken_around),
+        nonfinite=sum(r.nonfinite for r in both),
+        dropped=sum(r.dropped for r in both),
+    )
 
 
 def _rows_seen(builder: RowBuilder) -> bool:

@@ -1,0 +1,65 @@
+"""Pick what the verdict of a run rests on: its first phase's steps, or the whole recording."""
+
+import msgspec
+
+from whichwall.analyze.diagnose import Findings, no_activity
+from whichwall.analyze.marks import ENGINES
+from whichwall.analyze.step_groups import Judged
+from whichwall.analyze.trace import Trace
+from whichwall.analyze.walls import Evidence, verdict
+from whichwall.schemas.marks import Marks
+from whichwall.schemas.summary import Device, SampleWindow, Verdict
+
+WHOLE_RECORDING = "no steps are marked in the trace: the whole recording is taken as one"
+NO_CONTEXT = "the context is not known: the floor leaves the cache out"
+NO_STEPS = "the trace marks no steps, so what one works on is not known"
+
+
+def judge(
+    trace: Trace,
+    found: list[Device],
+    judged: list[Judged],
+    findings: Findings,
+    sampling: SampleWindow | None,
+    node_idle_ns: float | None,
+    option_ns: int | None,
+) -> Verdict:
+    """Return the verdict of the run, with what it was judged by where that is not plain."""
+    evidence = Evidence(
+        node_idle_ns=node_idle_ns,
+        engine=bool(trace.marks[Marks.family].is_in(list(ENGINES)).any()),
+    )
+    notes: list[str] = []
+    if not found:
+        evidence = msgspec.structs.replace(evidence, no_gpu=_why_none(trace, judged, findings))
+    elif not judged:
+        notes.append(WHOLE_RECORDING)
+        evidence = msgspec.structs.replace(
+            evidence,
+            step_ns=option_ns,
+            window_ns=found[0].window_ns,
+            busy_ns=found[0].busy_ns,
+            kernels=float(found[0].kernels),
+            no_floor=NO_STEPS,
+        )
+    else:
+        group, grounds = judged[0].group, judged[0].grounds
+        if grounds.floor is not None and not grounds.context_known:
+            notes.append(NO_CONTEXT)
+        evidence = msgspec.structs.replace(
+            evidence,
+            step_ns=group.clean_step_ns_median,
+            window_ns=group.window_ns_median,
+            busy_ns=group.busy_ns_median,
+            kernels=group.kernels_median,
+            floor=grounds.floor,
+            no_floor=grounds.missing,
+        )
+    said = verdict(evidence, sampling)
+    return msgspec.structs.replace(said, annotations=[*said.annotations, *notes])
+
+
+def _why_none(trace: Trace, judged: list[Judged], findings: Findings) -> str:
+    """Tell a run that used no GPU from a trace that holds none of its work."""
+    on_cpu = bool(judged) and not trace.complete.launches
+    return "this run used none" if on_cpu else no_activity(findings)

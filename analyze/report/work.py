@@ -1,0 +1,146 @@
+"""Say what the GPU works on: time by role, and the kernels that take most of it."""
+
+import polars as pl
+
+from whichwall.analyze.names import short_name
+from whichwall.analyze.quantities import count, duration, percent
+from whichwall.analyze.report.document import Block, Code, Figure, Heading, Paragraph, Table
+from whichwall.analyze.report.inputs import ReportInputs
+from whichwall.analyze.report.subject import Subject
+from whichwall.schemas.activities import Activities
+from whichwall.schemas.roles import (
+    BY_NAME,
+    BY_NOTHING,
+    BY_ORDER,
+    BY_REFERENCE,
+    BY_SHAPE,
+    OTHER,
+    Roles,
+)
+from whichwall.schemas.summary import RoleTotal
+
+# The rest is in roles.parquet; a dozen kernels usually hold nine tenths of the time.
+MOST_KERNELS = 12
+
+_METHODS = {
+    BY_SHAPE: "the shapes of their operators",
+    BY_ORDER: "their place in the order of a layer",
+    BY_REFERENCE: "a run of the same model that was traced eagerly",
+    BY_NAME: "their names",
+    BY_NOTHING: "nothing: their role is unknown",
+}
+_TOTAL, _COUNT, _MEDIAN, _SHORT = "total", "count", "median", "short"
+
+
+def totals(inputs: ReportInputs, subject: Subject) -> tuple[list[RoleTotal], int]:
+    """Return the totals per role of the subject, and the number of steps that they are of."""
+    if subject.group and subject.group.roles:
+        return list(subject.group.roles), max(1, subject.group.count)
+    if subject.device and subject.device.roles:
+        return list(subject.device.roles), 1
+    return list(inputs.summary.cpu_roles), max(1, subject.count)
+
+
+def work(inputs: ReportInputs, subject: Subject, figures: set[str]) -> list[Block]:
+    """Return the tables of roles and kernels."""
+    on_gpu = subject.device is not None
+    where = "GPU" if on_gpu else "CPU"
+    blocks: list[Block] = [Heading(f"What the {where} works on")]
+    rows, steps = totals(inputs, subject)
+    busy = [t for t in rows if t.busy_ns > 0]
+    if not busy:
+        blocks.append(Paragraph(f"Not known: no {where} activity with a role is on record."))
+        return blocks
+    if "roles" in figures:
+        blocks.append(Figure("roles", f"{where} time by the part of the model it works for."))
+    blocks.append(_roles_table(busy, steps, subject, on_gpu=on_gpu))
+    if on_gpu:
+        blocks.append(Paragraph(_attribution(subject)))
+        blocks += _kernels(inputs, subject)
+    return blocks
+
+
+def _roles_table(rows: list[RoleTotal], steps: int, subject: Subject, *, on_gpu: bool) -> Table:
+    ordered = sorted(rows, key=lambda t: (-t.busy_ns, t.role))
+    return Table(
+        head=(
+            "role",
+            f"time {subject.per}",
+            "share",
+            f"{'activities' if on_gpu else 'operators'} {subject.per}",
+        ),
+        rows=tuple(
+            (Code(t.role), duration(t.busy_ns / steps), percent(t.share), count(t.kernels / steps))
+            for t in ordered
+        ),
+        align="lrrr",
+    )
+
+
+def _attribution(subject: Subject) -> str:
+    known = subject.group.attributed_share if subject.group else None
+    if known is None and subject.device:
+        known = subject.device.attributed_share
+    said = f"{percent(known)} of this time has a role; the rest is `{OTHER}`."
+    said = said.replace("`", "")
+    methods = subject.device.methods if subject.device else {}
+    told = [
+        f"{count(number)} by {_METHODS[method]}"
+        for method, number in methods.items()
+        if number and method in _METHODS
+    ]
+    return f"{said} Activities of the recording were told apart: {'; '.join(told)}." if told else said
+
+
+def _kernels(inputs: ReportInputs, subject: Subject) -> list[Block]:
+    ranked = kernels(inputs, subject)
+    if ranked.is_empty():
+        return []
+    whole = ranked.get_column(_TOTAL).sum()
+    shown = ranked.head(MOST_KERNELS)
+    rows = tuple(
+        (
+            Code(row[_SHORT]),
+            Code(row[Roles.role]),
+            count(row[_COUNT] / subject.count),
+            duration(row[_TOTAL] / subject.count),
+            duration(row[_MEDIAN]),
+            percent(row[_TOTAL] / whole),
+        )
+        for row in shown.iter_rows(named=True)
+    )
+    head = (
+        "kernel or copy", "role", f"count {subject.per}", f"time {subject.per}", "median", "share",
+    )  # fmt: skip
+    left = ranked.height - shown.height
+    rest = 1 - shown.get_column(_TOTAL).sum() / whole
+    said = "The kernels that take most of the time, their names shortened"
+    tail = f"; {count(left)} more take {percent(rest)} together." if left else "."
+    return [
+        Paragraph(f"{said}{tail} Whole names are in roles.parquet."),
+        Table(head=head, rows=rows, align="llrrrr"),
+    ]
+
+
+def kernels(inputs: ReportInputs, subject: Subject) -> pl.DataFrame:
+    """Return the subject's activities by shortened name and role, those with most time first."""
+    mine = (
+        inputs.activities.select(Activities.name, Activities.dur_ns)
+        .with_columns(inputs.roles.get_column(Roles.role))
+        .filter(subject.work.to_series())
+    )
+    names = mine.get_column(Activities.name).unique().to_list()
+    return (
+        mine.with_columns(
+            pl.col(Activities.name)
+            .replace_strict(names, [short_name(name) for name in names], return_dtype=pl.String)
+            .alias(_SHORT)
+        )
+        .group_by(_SHORT, Roles.role)
+        .agg(
+            pl.col(Activities.dur_ns).sum().alias(_TOTAL),
+            pl.len().alias(_COUNT),
+            pl.col(Activities.dur_ns).median().alias(_MEDIAN),
+        )
+        .sort(_TOTAL, _SHORT, Roles.role, descending=[True, False, False])
+    )

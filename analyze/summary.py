@@ -1,0 +1,137 @@
+"""Assemble summary.json from what the analyses found."""
+
+import polars as pl
+
+from whichwall.analyze.devices import devices
+from whichwall.analyze.diagnose import Findings, diagnose
+from whichwall.analyze.floors import node_idle_ns
+from whichwall.analyze.judge import judge
+from whichwall.analyze.roles import attribute_ops
+from whichwall.analyze.sampled import SHORTEST_POWER_WINDOW_NS, Window, sampled, window_of
+from whichwall.analyze.step_groups import Judged, step_groups
+from whichwall.analyze.tax import tax
+from whichwall.analyze.timings import timings, tpot_ns, ttft_ns
+from whichwall.analyze.trace import Trace
+from whichwall.schemas import gaps as gap_causes
+from whichwall.schemas.activities import Activities
+from whichwall.schemas.gaps import Gaps
+from whichwall.schemas.marks import Marks
+from whichwall.schemas.passes import CLEAN
+from whichwall.schemas.role_totals import OperatorRoleTotals
+from whichwall.schemas.run import Run
+from whichwall.schemas.summary import (
+    VERSION,
+    Floor,
+    RoleTotal,
+    SampleWindow,
+    StepsSummary,
+    Summary,
+)
+from whichwall.schemas.timings import Timings
+
+NANOSECOND = 1
+DEVICE = [Activities.point, Activities.rank, Activities.device]
+
+
+def summarize(
+    run: Run, trace: Trace, passes: pl.DataFrame, samples: pl.DataFrame, option_ns: int | None
+) -> Summary:
+    """Return the summary of a run; `option_ns` is a clean step measured elsewhere."""
+    timed = timings(passes)
+    judged = step_groups(run, trace, timed, option_ns)
+    found = devices(trace.activities, trace.roles, trace.gaps)
+    window = window_of(passes, _span(trace.activities))
+    sampling = sampled(samples, passes, run.manifest, window)
+    findings = Findings(
+        ranks=run.manifest.ranks,
+        activities=trace.activities.height,
+        void_rows=trace.void_rows,
+        overlapping=_overlapping(run, trace.activities),
+        external_ids_trusted=trace.external_ids_trusted,
+        complete=trace.complete,
+        profiler_gaps_ns=trace.gaps.filter(pl.col(Gaps.cause) == gap_causes.PROFILER)[
+            Gaps.dur_ns
+        ].to_list(),
+        has_clean=option_ns is not None or bool((timed[Timings.stage] == CLEAN).any()),
+        short_power_window=_too_short(sampling, window),
+    )
+    return Summary(
+        schema_version=VERSION,
+        run=run.manifest.name,
+        mode=run.manifest.mode,
+        model=run.manifest.model,
+        verdict=judge(trace, found, judged, findings, sampling, node_idle_ns(run), option_ns),
+        devices=found,
+        steps=_steps(trace, judged),
+        floors=judged[0].grounds.floor if judged else None,
+        floors_by_phase=_floors(judged),
+        ttft_ns=ttft_ns(passes),
+        tpot_ns=tpot_ns(passes),
+        cpu_roles=_cpu_roles(run, trace),
+        samples=sampling,
+        tax=tax(timed),
+        diagnostics=[*run.manifest.diagnostics, *diagnose(findings)],
+    )
+
+
+def _span(activities: pl.DataFrame) -> tuple[int, int] | None:
+    if not activities.height:
+        return None
+    start, end = activities.select(
+        pl.col(Activities.start_ns).min(), pl.col(Activities.end_ns).max()
+    ).row(0)
+    return start, end
+
+
+def _overlapping(run: Run, activities: pl.DataFrame) -> int:
+    """Count activities that start before an earlier one of their device has ended."""
+    # Neighbours in a file of whole microseconds overlap by one from truncation alone.
+    rounding = max((facts.resolution_ns for facts in run.manifest.ranks), default=NANOSECOND)
+    tolerated = 0 if rounding == NANOSECOND else rounding
+    reached = pl.col(Activities.end_ns).cum_max().shift(1).over(DEVICE)
+    overlaps = reached - pl.col(Activities.start_ns) > tolerated
+    return int(activities.select(overlaps.sum()).item() or 0)
+
+
+def _too_short(sampling: SampleWindow | None, window: Window | None) -> bool:
+    return sampling is not None and window is not None and window.dur_ns < SHORTEST_POWER_WINDOW_NS
+
+
+def _steps(trace: Trace, judged: list[Judged]) -> StepsSummary:
+    """Return the groups, and the count of steps by phase on the first device."""
+    groups = [one.group for one in judged]
+    phases: dict[str, int] = {}
+    for group in groups:
+        same_device = (group.rank, group.device) == (groups[0].rank, groups[0].device)
+        if same_device and group.phase and group.count:
+            phases[group.phase] = phases.get(group.phase, 0) + group.count
+    found = any(group.count for group in groups)
+    return StepsSummary(
+        found_by=str(trace.marks[Marks.found_by][0]) if found and trace.marks.height else None,
+        phase=dict(sorted(phases.items())),
+        groups=groups,
+    )
+
+
+def _floors(judged: list[Judged]) -> list[Floor]:
+    """Return each floor once, however many ranks and devices share it."""
+    found: dict[tuple[int, str], Floor] = {}
+    for one in judged:
+        if one.grounds.floor is not None:
+            found.setdefault((one.grounds.floor.point, one.grounds.floor.phase), one.grounds.floor)
+    return list(found.values())
+
+
+def _cpu_roles(run: Run, trace: Trace) -> list[RoleTotal]:
+    """Return operator self time by role where there is no GPU activity."""
+    if trace.activities.height or not trace.ops.height:
+        return []
+    return [
+        RoleTotal(
+            role=row[OperatorRoleTotals.role],
+            busy_ns=row[OperatorRoleTotals.self_ns],
+            share=row[OperatorRoleTotals.share],
+            kernels=row[OperatorRoleTotals.ops],
+        )
+        for row in attribute_ops(trace.ops, run.manifest.model).iter_rows(named=True)
+    ]

@@ -1,0 +1,204 @@
+"""Measure this device's limits: what reading, copying, multiplying and launching reach on it.
+
+Launches are measured before any profiler has run in the process, since CUPTI slows later ones.
+The matrix product comes last of all: it heats the card, and would lower the clocks of whatever
+followed it.
+
+A graph node's time holds its kernel's own duration; the idle time between two nodes cannot be
+told from it without CUPTI, and is not measured here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from whichwall.collect.device import Device, dtype_name
+from whichwall.collect.nvml import open_gpu
+from whichwall.collect.spread import spread
+from whichwall.collect.stopwatch import Stopwatch
+from whichwall.schemas.ceilings import (
+    COPY,
+    EAGER_OP,
+    GRAPH_NODE,
+    MATMUL,
+    READ,
+    ROUND_TRIP,
+    Ceilings,
+)
+
+GBPS, TFLOPS, MICROSECONDS = "GB/s", "TFLOP/s", "us"
+GIGA, TERA, US_PER_S = 1e9, 1e12, 1e6
+
+# Four times the last-level cache, or much of a buffer would be read from the cache.
+CACHE_MULTIPLE = 4
+GPU_BUFFER_BYTES = 1 << 30
+# Beyond the last-level cache of all but the largest server parts, and filled within 0.1 s.
+CPU_BUFFER_BYTES = 256 << 20
+# Of the memory that the model has left free, what the buffers of one measurement may take.
+MEMORY_SHARE = 0.5
+GPU_STREAMS, CPU_STREAMS = 20, 7
+
+GPU_SIZES, CPU_SIZES = (4096, 8192), (1024, 2048)
+# Long enough for the power limit to bind, as it does in a stage of back-to-back prefills.
+MATMUL_S = 0.5
+LEAST_MATMULS, MOST_MATMULS = 3, 1000
+
+OPS = 1000
+OP_REPEATS = 7
+ROUND_TRIPS = 200
+
+
+@dataclass
+class CeilingLog:
+    """Gather rows of the ceilings table, each with the card's state while it was measured."""
+
+    device: Device
+    rows: list[dict[str, object]] = field(default_factory=list)
+
+    def stopwatch(self) -> Stopwatch:
+        """Return a stopwatch that looks at the card while work still runs."""
+        return Stopwatch(self.device, self._state)
+
+    def _state(self) -> tuple[float | None, float | None]:
+        with open_gpu(self.device.uuid) as gpu:
+            return (gpu.sm_clock_mhz(), gpu.temperature_c()) if gpu else (None, None)
+
+    def add(
+        self, name: str, unit: str, values: Sequence[float], watch: Stopwatch, shape: str,
+        dtype: torch.dtype | None = None,
+    ) -> None:  # fmt: skip
+        """Add one limit from its repeats."""
+        found = spread(values)
+        clock, temperature = watch.state
+        self.rows.append(
+            {
+                Ceilings.rank: 0,
+                Ceilings.gpu_uuid: self.device.uuid,
+                Ceilings.name: name,
+                Ceilings.value: found.median,
+                Ceilings.unit: unit,
+                Ceilings.p10: found.p10,
+                Ceilings.p90: found.p90,
+                Ceilings.dtype: None if dtype is None else dtype_name(dtype),
+                Ceilings.shape: shape,
+                Ceilings.repeats: found.repeats,
+                Ceilings.start_ns: watch.start_ns,
+                Ceilings.sm_clock_mhz: clock,
+                Ceilings.temperature_c: temperature,
+            }
+        )
+
+
+def measure_streams_and_launches(log: CeilingLog, dtype: torch.dtype) -> None:
+    """Measure what hardly heats the card: reading, copying, and the cost of launches."""
+    size = _buffer_bytes(log.device)
+    if size is not None:
+        _measure_read(log, dtype, size)
+        _measure_copy(log, size)
+    _measure_ops(log)
+    if log.device.is_gpu:
+        _measure_round_trip(log)
+        _measure_graph(log)
+        torch.cuda.empty_cache()
+
+
+def measure_matmul(log: CeilingLog, dtype: torch.dtype) -> None:
+    """Measure the rate of a square matrix product on random numbers: the better of two sizes."""
+    measured = []
+    for size in GPU_SIZES if log.device.is_gpu else CPU_SIZES:
+        if 3 * size * size * dtype.itemsize <= MEMORY_SHARE * _free_bytes(log.device):
+            watch, rates = _matmul_rates(log, size, dtype)
+            measured.append((spread(rates).median, size, rates, watch))
+    if measured:
+        _, size, rates, watch = max(measured, key=lambda m: m[0])
+        log.add(MATMUL, TFLOPS, rates, watch, f"{size} x {size} x {size}", dtype)
+
+
+def _matmul_rates(log: CeilingLog, size: int, dtype: torch.dtype) -> tuple[Stopwatch, list[float]]:
+    device = log.device.torch
+    left, right = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
+    product = torch.empty_like(left)
+
+    def work() -> None:
+        torch.matmul(left, right, out=product)
+
+    once = log.stopwatch().seconds(work, 1)[0]
+    repeats = min(MOST_MATMULS, max(LEAST_MATMULS, int(MATMUL_S / once)))
+    watch = log.stopwatch()
+    return watch, [2 * size**3 / t / TERA for t in watch.seconds(work, repeats)]
+
+
+def _free_bytes(device: Device) -> int:
+    """Return what is left of the GPU's memory; on a CPU, no limit that these sizes would meet."""
+    if not device.is_gpu:
+        return 8 * GPU_BUFFER_BYTES
+    torch.cuda.empty_cache()
+    return torch.cuda.mem_get_info(device.torch)[0]
+
+
+def _buffer_bytes(device: Device) -> int | None:
+    """Return the size of a buffer far beyond the cache; None if memory has no room for two."""
+    if not device.is_gpu:
+        return CPU_BUFFER_BYTES
+    cache: int = torch.cuda.get_device_properties(device.torch).L2_cache_size
+    room = int(MEMORY_SHARE * _free_bytes(device) / 2) & ~0xFFF
+    size = min(max(GPU_BUFFER_BYTES, CACHE_MULTIPLE * cache), room)
+    return size if size >= CACHE_MULTIPLE * cache else None
+
+
+def _measure_read(log: CeilingLog, dtype: torch.dtype, size: int) -> None:
+    """Measure a sum over a buffer, in the run's type and in float32: the better of the two."""
+    measured = []
+    repeats = GPU_STREAMS if log.device.is_gpu else CPU_STREAMS
+    for kind in dict.fromkeys((dtype, torch.float32)):
+        values = torch.empty(size // kind.itemsize, dtype=kind, device=log.device.torch).normal_()
+        watch = log.stopwatch()
+        rates = [size / t / GIGA for t in watch.seconds(values.sum, repeats)]
+        measured.append((spread(rates).median, kind, rates, watch))
+        del values
+    _, kind, rates, watch = max(measured, key=lambda m: m[0])
+    log.add(READ, GBPS, rates, watch, f"sum over {size >> 20} MiB", kind)
+
+
+def _measure_copy(log: CeilingLog, size: int) -> None:
+    source = torch.empty(size // 4, device=log.device.torch).normal_()
+    target = torch.empty_like(source)
+    watch = log.stopwatch()
+    repeats = GPU_STREAMS if log.device.is_gpu else CPU_STREAMS
+    rates = [2 * size / t / GIGA for t in watch.seconds(lambda: target.copy_(source), repeats)]
+    log.add(COPY, GBPS, rates, watch, f"{size >> 20} MiB read and written", torch.float32)
+
+
+def _measure_ops(log: CeilingLog) -> None:
+    """Measure one operator on one number, back to back: what the host needs for each."""
+    scratch = torch.zeros(1, device=log.device.torch)
+
+    def work() -> None:
+        for _ in range(OPS):
+            scratch.add_(1)
+
+    watch = log.stopwatch()
+    costs = [t / OPS * US_PER_S for t in watch.host_seconds(work, OP_REPEATS)]
+    log.add(EAGER_OP, MICROSECONDS, costs, watch, f"{OPS} additions to one number", scratch.dtype)
+
+
+def _measure_round_trip(log: CeilingLog) -> None:
+    """Measure one launch and the wait for it."""
+    scratch = torch.zeros(1, device=log.device.torch)
+    watch = log.stopwatch()
+    trips = [t * US_PER_S for t in watch.host_seconds(lambda: scratch.add_(1), ROUND_TRIPS)]
+    log.add(ROUND_TRIP, MICROSECONDS, trips, watch, "launch and synchronize", scratch.dtype)
+
+
+def _measure_graph(log: CeilingLog) -> None:
+    """Measure a node of a replayed graph of dependent kernels, its duration included."""
+    scratch = torch.zeros(1, device=log.device.torch)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        for _ in range(OPS):
+            scratch.add_(1)
+    watch = log.stopwatch()
+    nodes = [t / OPS * US_PER_S for t in watch.seconds(graph.replay, OP_REPEATS)]
+    shape = f"{OPS} additions to one number, kernel time included"
+    log.add(GRAPH_NODE, MICROSECONDS, nodes, watch, shape, scratch.dtype)

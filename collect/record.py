@@ -1,0 +1,127 @@
+"""Write what a session measured: the tables, the trace and the manifest."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from whichwall import __version__
+from whichwall.collect.completeness import count_kernels, count_unrecorded
+from whichwall.collect.environment import read_environment
+from whichwall.collect.kineto.trace import TraceFacts, read_trace
+from whichwall.collect.models import Built
+from whichwall.collect.options import DECODE, command_line
+from whichwall.collect.passes import PassLog
+from whichwall.collect.profiler import TraceSession
+from whichwall.collect.request import Request
+from whichwall.collect.sampler import Samples as Sampled
+from whichwall.collect.spread import spread
+from whichwall.schemas import passes
+from whichwall.schemas.ceilings import Ceilings
+from whichwall.schemas.diagnostics import Diagnostic
+from whichwall.schemas.folder import RunWriter
+from whichwall.schemas.kernels import Kernels
+from whichwall.schemas.launches import Launches
+from whichwall.schemas.manifest import (
+    VERSION,
+    EnergyFacts,
+    Gpu,
+    Manifest,
+    ProfilerFacts,
+    RankFacts,
+)
+from whichwall.schemas.passes import Passes
+from whichwall.schemas.points import Points
+from whichwall.schemas.samples import Samples
+
+# Slowest over fastest tenth of the clean passes. Half as long again moves a share of launches
+# of one half to two thirds: the verdict then depends on which pass one looks at.
+UNSTABLE_RATIO = 1.5
+
+COLLECTED = "collect"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the stages of one point brought home."""
+
+    point: dict[str, object]
+    passes: PassLog
+    ceilings: list[dict[str, object]]
+    samples: Sampled
+    energy: EnergyFacts | None
+    trace: Path
+    session: TraceSession
+    gpu: Gpu | None
+    sharing: list[Diagnostic]
+
+
+def write_run(writer: RunWriter, request: Request, built: Built, measured: Measured) -> Path:
+    """Write the tables, import the trace, and finish the folder."""
+    trace = read_trace(measured.trace, writer)
+    measured.trace.unlink()
+    profiler = _check_trace(writer, measured.session)
+    writer.write(Points, [measured.point])
+    writer.write(Passes, measured.passes.rows)
+    writer.write(Ceilings, measured.ceilings)
+    if measured.samples.rows:
+        writer.write(Samples, measured.samples.rows)
+    return writer.finish(_manifest(request, built, measured, trace, profiler))
+
+
+def _check_trace(writer: RunWriter, session: TraceSession) -> ProfilerFacts:
+    """Count what the trace holds and lacks, from its own finished files."""
+    kernels, launches = writer.table(Kernels), writer.table(Launches)
+    kernels.close()
+    launches.close()
+    return session.facts(count_kernels(kernels.path), count_unrecorded(kernels.path, launches.path))
+
+
+def _manifest(
+    request: Request, built: Built, measured: Measured, trace: TraceFacts, profiler: ProfilerFacts
+) -> Manifest:
+    options = request.options
+    rank = msgspec.structs.replace(trace.rank, source=COLLECTED)
+    return Manifest(
+        schema_version=VERSION,
+        id="",  # the writer gives both
+        name="",
+        created_ns=request.created_ns,
+        tool_version=__version__,
+        command=command_line(options, request.source.name, request.device.kind, measured.point),
+        mode=options.mode,
+        model=built.facts,
+        weights=request.source.weights,
+        ranks=[rank],
+        gpus=[measured.gpu] if measured.gpu else [],
+        environment=read_environment(trace.metadata.cupti),
+        sampler=measured.samples.facts,
+        energy=measured.energy,
+        profiler=profiler,
+        diagnostics=_diagnose(request, measured, trace, rank, profiler),
+    )
+
+
+def _diagnose(
+    request: Request,
+    measured: Measured,
+    trace: TraceFacts,
+    rank: RankFacts,
+    profiler: ProfilerFacts,
+) -> list[Diagnostic]:
+    found = [*measured.sharing, *measured.samples.diagnostics, *trace.diagnostics]
+    if request.device.is_gpu and not profiler.kernels:
+        text = (
+            f"the profiler recorded {rank.events} events and no kernel: CUPTI is in use by another "
+            "tool, or not allowed here; `whichwall doctor` tries it"
+        )
+        found.append(Diagnostic("no_gpu_activity", "error", None, text))
+    phase = passes.DECODE if request.options.mode == DECODE else passes.PREFILL
+    clean = spread(measured.passes.walls(passes.CLEAN, phase))
+    if clean.ratio > UNSTABLE_RATIO:
+        text = (
+            f"clean {phase} passes took {clean.p10 / 1e6:.3g} to {clean.p90 / 1e6:.3g} ms (p10 to "
+            f"p90), median {clean.median / 1e6:.3g} ms; collect again on a quiet host"
+        )
+        found.append(Diagnostic("unstable_steps", "warning", clean.repeats, text))
+    return found

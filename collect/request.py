@@ -1,0 +1,93 @@
+"""What is run, with every default resolved: device, model, type, lengths, destination."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import torch
+
+from whichwall.collect.device import Device, choose_device, choose_dtype, dtype_name
+from whichwall.collect.models import Built, Source, find_source
+from whichwall.collect.options import (
+    DECODE,
+    DEFAULT_MODEL,
+    DEFAULT_PROMPT,
+    CollectOptions,
+    default_out,
+)
+from whichwall.collect.workload import FULL, QUICK, Plan
+from whichwall.schemas.errors import UsageError
+from whichwall.schemas.folder import RunWriter, now_ns
+from whichwall.schemas.model import Model
+from whichwall.schemas.points import Points
+
+DONE = "done"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is run, with every default resolved."""
+
+    options: CollectOptions
+    device: Device
+    source: Source
+    dtype: torch.dtype
+    plan: Plan
+    created_ns: int
+
+
+def resolve(options: CollectOptions) -> Request:
+    """Return what the options mean on this machine.
+
+    Raises:
+        UsageError: an unknown model.
+        CollectError: no usable device.
+    """
+    created_ns = now_ns()
+    device = choose_device(options.device)
+    source = find_source(options.model or DEFAULT_MODEL[device.kind], options.weights)
+    dtype = choose_dtype(options.dtype, device)
+    return Request(options, device, source, dtype, QUICK if options.quick else FULL, created_ns)
+
+
+def default_writer(request: Request) -> RunWriter:
+    """Return a writer into traces/, to a folder named from mode, model, device and time."""
+    utc = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    out = default_out(request.options.mode, request.source.name, request.device.name, utc)
+    return RunWriter(out, overwrite=request.options.overwrite)
+
+
+def point_row(request: Request, built: Built) -> dict[str, object]:
+    """Return the row of the points table.
+
+    Raises:
+        UsageError: the model has learned positions, and fewer than the request needs.
+    """
+    options = request.options
+    decodes = options.mode == DECODE
+    new = options.new_tokens if decodes else 1
+    prompt = _prompt_tokens(options.prompt_tokens, request.device, built.facts, new)
+    return {
+        Points.point: 0,
+        Points.engine: options.engine,
+        Points.attention: built.attention,
+        Points.dtype: dtype_name(request.dtype),
+        Points.batch: options.batch_size,
+        Points.context_tokens: prompt if decodes else 0,
+        Points.prompt_tokens: prompt,
+        Points.new_tokens: new,
+        Points.outcome: DONE,
+    }
+
+
+def _prompt_tokens(asked: int | None, device: Device, model: Model, new_tokens: int) -> int:
+    """Return the prompt's length: as asked, else the default as far as positions reach."""
+    wanted = asked or DEFAULT_PROMPT[device.kind]
+    if model.positions is None:
+        return wanted
+    room = model.positions - new_tokens
+    if room < 1 or (asked is not None and asked > room):
+        raise UsageError(
+            f"{model.name} has {model.positions} positions: a prompt of {wanted} and "
+            f"{new_tokens} new tokens do not fit; lower --prompt-tokens or --new-tokens"
+        )
+    return min(wanted, room)
