@@ -27,6 +27,9 @@ class Program(click.Group):
         extra["standalone_mode"] = False
         try:
             code = super().main(args, **extra)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message())
+            sys.exit(0)
         except click.ClickException as error:
             _fail(_usage_line(error))
         except WhichwallError as error:
@@ -57,6 +60,44 @@ def _usage_line(error: click.ClickException) -> str:
 @click.version_option(version=__version__)
 def main() -> None:
     """Find which wall a language model on a GPU stands at: bytes, arithmetic or launches."""
+
+
+@main.command()
+@click.option("--mode", default="decode", show_default=True, help="decode or prefill.")
+@click.option("--model", help="Preset, hub id or folder.  [default: qwen2.5-0.5b, on CPU tiny]")
+@click.option(
+    "--weights",
+    default="dummy",
+    show_default=True,
+    help="dummy (random, no download), hub, or a folder with real weights.",
+)
+@click.option("--engine", default="eager", show_default=True, help="What runs the model.")
+@click.option(
+    "--attention",
+    default="auto",
+    show_default=True,
+    help="auto, eager, sdpa, math, efficient, flash or cudnn.",
+)
+@click.option(
+    "--dtype", default="auto", show_default=True, help="auto, bfloat16, float16 or float32."
+)
+@click.option("--prompt-tokens", type=int, help="[default: 1024, on CPU 64]")
+@click.option("--new-tokens", type=int, default=32, show_default=True)
+@click.option("--batch-size", type=int, default=1, show_default=True)
+@click.option("--device", default="auto", show_default=True, help="auto, cuda or cpu.")
+@click.option("--sample-interval-ms", type=int, default=100, show_default=True)
+@click.option(
+    "--repeat", type=int, default=1, show_default=True, help="Requests in a clean stage, at least."
+)
+@click.option("--quick", is_flag=True, help="Shorter stages; what then cannot be known is null.")
+@click.option("--out", type=PATH, help="Folder of the run.  [default: traces/, named by content]")
+@click.option("--overwrite", is_flag=True, help="Replace an earlier run at --out.")
+def collect(**asked: Any) -> None:
+    """Record a model on this machine: timings, trace, clocks and power, and its ceilings."""
+    from whichwall.collect.collect import collect as collect_run
+    from whichwall.collect.options import CollectOptions
+
+    click.echo(collect_run(CollectOptions(**asked)))
 
 
 @main.command("import")
@@ -114,6 +155,15 @@ def analyze(
             _print_json(inputs.summary.encode(), one_line=len(runs) > 1)
         else:
             click.echo(f"{answer(inputs)}\n{report / 'report.md'}\n{report / 'report.html'}")
+
+
+@main.command()
+def doctor() -> None:
+    """Say what this machine can collect, and why not the rest."""
+    from whichwall.collect.doctor import examine, render
+
+    for line in render(examine()):
+        click.echo(line)
 
 
 def _print_json(text: bytes, *, one_line: bool) -> None:

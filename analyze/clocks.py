@@ -2,6 +2,7 @@
 
 import polars as pl
 
+from whichwall.analyze.sampled import REASONS
 from whichwall.schemas.chart import Readings, StageBands
 from whichwall.schemas.passes import Passes
 from whichwall.schemas.run import polars_schema
@@ -13,8 +14,9 @@ MOST_READINGS = 600
 MOST_BANDS = 80
 # Samples further apart than this many usual intervals are not joined by a line.
 BREAK_INTERVALS = 5
-# NVML's bit for a clock that is low because nothing runs: not a slowdown.
-IDLE_REASON = 0x1
+IDLE, DISPLAY = "idle", "display_clocks"
+# Bits of the driver's reasons that do not hold a working GPU back.
+HARMLESS = sum(bit for bit, name in REASONS.items() if name in (IDLE, DISPLAY))
 
 _S = 1e9
 _RUN = "run"
@@ -57,7 +59,7 @@ def readings(samples: pl.DataFrame, origin: int) -> pl.DataFrame:
         (pl.col(power) if power else pl.lit(None, pl.Float64)).alias(Readings.power_w),
         Samples.power_limit_w,
         Samples.temperature_c,
-        (reasons - reasons % (2 * IDLE_REASON) > 0).alias(Readings.slowed),
+        ((reasons & ~HARMLESS) != 0).alias(Readings.slowed),
     )
     step = pl.col(Readings.time_s).diff()
     late = (step > BREAK_INTERVALS * step.median()).fill_null(value=False)

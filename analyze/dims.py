@@ -37,6 +37,7 @@ class Dims:
     value_dim: int | None = None  # head size of values where it is not head_dim
     positions: int | None = None
     shards: int = 1
+    dense: bool = False  # known to have no experts
     inferred_from: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -90,7 +91,7 @@ def infer(operators: Mapping[Operator, int]) -> Dims:
     """Return what the shapes alone tell, each width with the operator it was read from."""
     hidden, vocab, found = _lookup(operators)
     dims = Dims(hidden=hidden, vocab=vocab, inferred_from=found)
-    for step in (_heads, _experts, _inner):
+    for step in (_heads, _experts, _inner, _head_shards):
         dims = step(dims, operators)
     return dims
 
@@ -112,6 +113,7 @@ def _from_model(model: Model) -> Dims:
         latent=frozenset(w for w in latent if w),
         value_dim=model.v_head_dim,
         positions=model.positions,
+        dense=model.experts is None and not model.assumed,
         inferred_from={"all": FROM_MODEL},
     )
 
@@ -179,7 +181,10 @@ def _heads(dims: Dims, operators: Mapping[Operator, int]) -> Dims:
         return dims
     (kv_heads, head_dim), from_keys = keys
     found = replace(dims, kv_heads=kv_heads, head_dim=head_dim)
-    queries = _first(operators, lambda op: _query_heads(op, head_dim))
+    back = {inputs for inputs, outputs in _weights(operators) if outputs == dims.hidden}
+    queries = _first(operators, lambda op: _put_out(op, head_dim, back)) or _first(
+        operators, lambda op: _called_queries(op, head_dim)
+    )
     heads, from_queries = queries or (kv_heads, from_keys)
     source = {"kv_heads, head_dim": _say(from_keys), "heads": _say(from_queries)}
     return replace(found, heads=heads, inferred_from={**dims.inferred_from, **source})
@@ -218,8 +223,17 @@ def _called_keys(op: Operator) -> tuple[int, int] | None:
     return keys[1], keys[3]
 
 
-def _query_heads(op: Operator, head_dim: int) -> int | None:
-    """Read the heads of queries or of scores, by whichever operator takes all of them at once."""
+def _put_out(op: Operator, head_dim: int, back: set[int]) -> int | None:
+    """Read the heads of a tensor by head which, laid flat, is what an output projection takes."""
+    for shape in op.shapes:
+        if len(shape) == 4 and shape[3] == head_dim:
+            for heads in shape[1:3]:
+                if heads > 1 and heads * head_dim in back:
+                    return heads
+    return None
+
+
+def _called_queries(op: Operator, head_dim: int) -> int | None:
     first = op.shapes[0] if op.shapes else ()
     if op.word == "softmax" and len(first) == 4:
         return first[1]
@@ -286,6 +300,13 @@ def _inner(dims: Dims, operators: Mapping[Operator, int]) -> Dims:
             "inner": f"weights [{dims.hidden}, n] and [n, {dims.hidden}], n in {sorted(widths)}",
         },
     )
+
+
+def _head_shards(dims: Dims, operators: Mapping[Operator, int]) -> Dims:
+    """Find over how many ranks the vocabulary is split, if it is."""
+    weights = _weights(operators)
+    found = [s for s in SHARDS if dims.vocab and (dims.hidden, dims.vocab // s) in weights]
+    return replace(dims, shards=found[0]) if found else dims
 
 
 def _last_sizes(operators: Iterable[Operator], wanted: Callable[[Operator], bool]) -> set[int]:

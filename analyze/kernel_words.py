@@ -2,10 +2,11 @@
 
 Eager PyTorch names its operators plainly. Engines name fused operators after what they fuse,
 and a kernel launched without an operator has only its own name, so both are read by pattern.
-A compiler's kernel lists the operators it fuses; it is read as all of them.
 """
 
 import re
+
+from whichwall.schemas import roles
 
 MATMULS = frozenset({"mm", "addmm", "linear", "scaled_mm", "int_mm", "mkldnn_linear", "matmul"})
 BATCHED_MATMULS = frozenset({"bmm", "baddbmm"})
@@ -29,19 +30,22 @@ VIEWS = frozenset(
 )
 
 ATTENTION = re.compile(r"attn|attention|fmha|flash|sdpa|\bmha|_mha|^fwd$|paged_?kv")
-EXPERT_MATMULS = re.compile(r"grouped_?(mm|gemm)|fused_(moe|experts)|moe_(gemm|mm|forward)|group_gemm")
+EXPERT_MATMULS = re.compile(
+    r"grouped_?(mm|gemm)|fused_(moe|experts)|moe_(gemm|mm|forward)|group_gemm"
+)
 
 # Fused operators and kernels of engines, by what their names say; the first that fits.
 _FUSED = tuple(
     (re.compile(pattern), word)
     for pattern, word in (
-        (r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|nccl|rccl", "communicate"),
+        (r"scheduler_metadata|varlen_num_blocks", "plan"),
+        (r"slot_mapping|block_table", "plan_cache"),
         (r"reshape_and_cache|kv_?cache|concat_and_cache|append_paged", "write_cache"),
         (EXPERT_MATMULS.pattern, "grouped_mm"),
         (r"moe.*(align|permute|sort|sum|reduce|gather|scatter|combine|dispatch|count)", "dispatch"),
         (r"topk_?(softmax|sigmoid)|(softmax|sigmoid)_?topk|grouped_topk|gating", "route"),
         (r"moe", "dispatch"),
-        (r"(topk|topp|top_k|top_p|min_p|gumbel).*|sampl|penalt", "sample"),
+        (r"top_?k_?top_?p|top_?p_|min_p_|gumbel|sampl|penalt", "sample"),
         (ATTENTION.pattern, "attend"),
         (r"rotary|rope", "rotate"),
         (r"(rms|layer|group)_?norm", "norm"),
@@ -84,21 +88,10 @@ _KERNELS = tuple(
         (r"sigmoid_kernel", "sigmoid"),
         (r"silu", "silu"),
         (r"gelu", "gelu"),
+        (r"cudnn::fusion|cudnn_generated", "attend"),
         (r"nvjet|gemm|gemv|cublas|splitk|cutlass::kernel|tensile|^cijk", "mm"),
     )
 )
-
-_COMPILED = re.compile(r"^triton_(poi|per|red|tem|for|mm|bmm)_fused_(?P<words>\w+?)(_\d+)?$")
-# Longest first, so that index_copy is not read as a copy.
-_COMPILED_WORDS = sorted(
-    {"index_copy", "index_put", "index", "embedding", "rsqrt", "mean", "pow", "mul", "add", "sub"}
-    | {"silu", "gelu", "relu", "sigmoid", "tanh", "cos", "sin", "neg", "cat", "where", "copy", "to_copy"}
-    | {"clone", "expand", "softmax", "argmax", "arange", "le", "lt", "ge", "gt", "eq", "div", "topk"}
-    | {"scalar_tensor", "full", "bitwise_and", "logical_and", "var_mean", "native_layer_norm", "sum"},
-    key=len,
-    reverse=True,
-)  # fmt: skip
-_COMPILED_WORD = re.compile(rf"(?<![a-z])({'|'.join(_COMPILED_WORDS)})(?![a-z])")
 
 
 def fused_word(word: str) -> str | None:
@@ -113,11 +106,17 @@ def kernel_word(name: str) -> str | None:
     return found or None
 
 
-def compiled_words(name: str) -> frozenset[str]:
-    """Return the operators that a compiler says it fused into a kernel; empty if it is none.
+# What a fused operator does besides its own role, by further marks in its name.
+_ALSO = (
+    (re.compile(r"cache"), roles.KV_CACHE),
+    (re.compile(r"rotary|rope"), roles.ROPE),
+    (re.compile(r"norm"), roles.NORM),
+    (re.compile(r"silu|gelu|swiglu"), roles.ACTIVATION),
+    (re.compile(r"fused_add|add_.*norm|residual"), roles.RESIDUAL),
+)
 
-    Operators that feed the kernel or that it feeds may be among them; matrix work is left out,
-    since a generated pointwise or reduction kernel does none.
-    """
-    found = _COMPILED.match(name)
-    return frozenset(_COMPILED_WORD.findall(found["words"])) if found else frozenset()
+
+def fused_roles(word: str) -> tuple[str, ...]:
+    """Return the roles that a fused operator's name gives away; empty for a plain operator."""
+    found = tuple(role for mark, role in _ALSO if mark.search(word))
+    return found if len(found) > 1 else ()

@@ -67,4 +67,3 @@ def _read_list(text: str | None) -> list[object]:
     except ValueError:
         return []
     return found if isinstance(found, list) else []
-

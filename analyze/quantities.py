@@ -14,16 +14,14 @@ _SIGNIFICANT = 3
 
 
 def significant(value: float | None) -> str:
-    """Write a number with three significant digits and thousands separated."""
+    """Write a number with three significant digits, whole ones in full, thousands separated."""
     if value is None or not math.isfinite(value):
         return NOT_KNOWN
     if value == 0:
         return "0"
-    digits = _SIGNIFICANT - 1 - math.floor(math.log10(abs(value)))
-    rounded = round(value, digits)
-    # 9.996 has become 10.0: one digit fewer behind the point.
-    digits = _SIGNIFICANT - 1 - math.floor(math.log10(abs(rounded)))
-    return f"{rounded:,.{max(0, digits)}f}"
+    # 9.996 becomes 10.0: how many digits stand behind the point is asked of the rounded number.
+    exponent = int(f"{value:.{_SIGNIFICANT - 1}e}".partition("e")[2])
+    return f"{value:,.{max(0, _SIGNIFICANT - 1 - exponent)}f}"
 
 
 def _scaled(value: float | None, units: tuple[tuple[float, str], ...]) -> str:
@@ -57,6 +55,8 @@ def percent(share: float | None) -> str:
         return NOT_KNOWN
     if 0 < share < 0.0005:
         return "< 0.1 %"
+    if 0.9995 <= share < 1:  # would round to all of it
+        return "> 99.9 %"
     if share in (0, 1):
         return f"{share:.0%}".replace("%", " %")
     return f"{100 * share:.1f} %"
@@ -84,6 +84,11 @@ def with_unit(value: float | None, unit: str) -> str:
     """Write a measured value with its unit: `4,190 GB/s`."""
     text = significant(value)
     return text if text == NOT_KNOWN else f"{text} {unit}"
+
+
+def several(number: int, noun: str) -> str:
+    """Write a number of things: `1 step`, `8 steps`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def times(ratio: float | None) -> str:

@@ -5,22 +5,24 @@ would be there; a stage that cannot have it is absent. Order decides between wha
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from whichwall.analyze.compiled_kernels import read_compiled
 from whichwall.analyze.dims import Dims, weight_of
 from whichwall.analyze.kernel_words import (
     BATCHED_MATMULS,
     LOOKUPS,
     MATMULS,
+    fused_roles,
     fused_word,
     kernel_word,
 )
 from whichwall.analyze.operators import Operator
 from whichwall.analyze.role_matmuls import batch_levels, weight_levels
-from whichwall.analyze.role_operands import lookup, together
-from whichwall.analyze.role_rules import RULES, Levels
-from whichwall.analyze.role_stages import Stage
-from whichwall.analyze.tensor_kinds import Kind, main_kinds
+from whichwall.analyze.role_operands import REPEAT, lookup, together
+from whichwall.analyze.role_rules import MOE, POSSIBLE, RARE, RULES, Levels
+from whichwall.analyze.role_stages import ROLE_OF, Stage
+from whichwall.analyze.tensor_kinds import Kind, main_kinds, repeats_heads
 
 Costs = dict[Stage, float]
 
@@ -37,18 +39,44 @@ class Candidates:
 
     costs: Costs
     by_shape: bool = False  # shapes were read; else only names
-    fused: tuple[str, ...] = ()  # roles that it fills besides its own
+    does: tuple[str, ...] = ()  # roles that its name gives away, where it fuses several
 
 
 def propose(op: Operator | None, kernel: str, dims: Dims) -> Candidates:
     """Return the stages that one kernel can belong to; none where nothing is known of it."""
     if op and any(crossing in kernel for crossing in BUS_COPIES) and any(op.shapes):
         return Candidates({})
+    found = _of_compiled(op, kernel, dims) or _of_operator(op, kernel, dims)
+    if not dims.dense:
+        return found
+    return replace(found, costs={s: c for s, c in found.costs.items() if s not in MOE})
+
+
+def _of_operator(op: Operator | None, kernel: str, dims: Dims) -> Candidates:
     word = rule_word(op) if op else None
     if op is None or word is None:
         word = kernel_word(kernel)
         return Candidates(operator_costs(Operator(word, (), ()), dims) if word else {})
-    return Candidates(operator_costs(op._replace(word=word), dims), bool(op.shapes))
+    costs = operator_costs(op._replace(word=word), dims)
+    return Candidates(costs, bool(op.shapes), fused_roles(op.word))
+
+
+def _of_compiled(op: Operator | None, kernel: str, dims: Dims) -> Candidates | None:
+    """Read a generated kernel: of its roles the first is its own, the others are fused."""
+    found = read_compiled(kernel, op, dims)
+    if found is None:
+        return None
+    words = {rule_word(found.written._replace(word=word)) for word in found.words}
+    costs = _merge(
+        (operator_costs(found.written._replace(word=word), dims), 0.0) for word in words if word
+    )
+    if op and repeats_heads(op, dims):
+        costs = dict(REPEAT)
+    if found.roles:
+        own, *others = found.roles
+        doubt = {own: 0.0} | dict.fromkeys(others, POSSIBLE)
+        costs = {s: cost + doubt.get(ROLE_OF[s], RARE) for s, cost in costs.items()}
+    return Candidates(costs, bool(found.written.shapes), found.roles)
 
 
 def rule_word(op: Operator) -> str | None:

@@ -17,9 +17,7 @@ from whichwall.schemas.model import Model
 # A look decides alone where every other role costs at least this much more: what rules call rare.
 DECISIVE = 2.5
 
-LOOK = (
-    Activities.kind, Activities.name, Activities.op_name, Activities.op_dims, Activities.op_types,
-)  # fmt: skip
+LOOK = (Activities.name, Activities.op_name, Activities.op_dims, Activities.op_types)
 _ROW = "row"
 
 
@@ -30,17 +28,20 @@ class Looks:
     costs: Costs  # (looks, stages): infinite where nothing puts the kernel at the stage
     alone: Numbers  # the role that the look decides without order, -1 where order must
     by_shape: Flags  # shapes were read; else names alone
-    fused: list[str | None]
+    does: list[tuple[str, ...]]  # roles of a kernel that fuses several
     of_row: Numbers
 
 
 def look(activities: pl.DataFrame, model: Model | None) -> Looks:
-    """Return what each distinct kernel allows, by the model's widths or those of the trace."""
+    """Return what each distinct kernel allows, by the model's widths or those of the trace.
+
+    Of the activities only name, operator, its sizes and its types are looked at.
+    """
     distinct = activities.with_row_index(_ROW).group_by(LOOK, maintain_order=True).agg(_ROW)
     rows = [r.to_numpy() for r in distinct[_ROW]]
     operators = [
         None if name is None else read_operator(name, dims, types)
-        for name, dims, types in distinct.select(LOOK[2:]).iter_rows()
+        for name, dims, types in distinct.select(LOOK[1:]).iter_rows()
     ]
     counted: Counter[Operator] = Counter()
     for operator, its_rows in zip(operators, rows, strict=True):
@@ -64,7 +65,7 @@ def _arrange(told: list[Candidates], of_row: Numbers) -> Looks:
         costs=costs,
         alone=_alone(costs),
         by_shape=np.array([c.by_shape for c in told], bool),
-        fused=[",".join(c.fused) or None for c in told],
+        does=[c.does for c in told],
         of_row=of_row,
     )
 

@@ -98,5 +98,3 @@ def batch_levels(shapes: Sequence[Shape], dims: Dims) -> Levels:
     if not found:
         return levels((), (S.SCORES, S.VALUES, S.QKV), (S.EXPERTS, S.TURN))
     return {S.SCORES: RARE, S.VALUES: RARE, **found} if len(found) == 1 else found
-
-

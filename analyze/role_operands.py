@@ -24,6 +24,8 @@ TO_ANGLES = levels((S.TURN,), (), (S.EXPERTS,))  # positions, to be multiplied b
 CAST_HEADS = levels((S.QK_NORM, S.ROPE), (S.SOFTMAX,), (*CORE, S.CACHE))
 
 SUM_OF_TWO = levels(ADDS, (S.EMBED, S.EXPERTS))
+SUM_OF_HEADS = levels((S.ROPE,), (), (S.QK_NORM, *CORE))
+QKV_BIAS = levels((S.QKV,), (S.QK_NORM,))
 BIAS = levels((), (*NORMS, S.OUT, S.DOWN), (S.QKV, S.EMBED))
 SCALED = levels((S.EMBED, *ADDS), (S.QKV, *NORMS), (S.EXPERTS, S.OUT))
 SINK = levels((S.SOFTMAX,))
@@ -39,8 +41,8 @@ def together(op: Operator, dims: Dims, kind: Kind) -> Levels | None:
         return _copied(op, dims, kind)
     if op.word == "mul":
         return _multiplied(op, dims, kind)
-    if op.word == "add" and kind == Kind.HIDDEN:
-        return _added(op)
+    if op.word == "add" and kind in (Kind.HIDDEN, Kind.ALL_HEADS):
+        return _added(op, kind)
     return None
 
 
@@ -106,13 +108,12 @@ def _turns_positions(op: Operator, dims: Dims) -> bool:
     return one_each and len(frequencies) == 1 and frequencies[0] <= dims.head_dim // 2
 
 
-def _added(op: Operator) -> Levels | None:
+def _added(op: Operator, kind: Kind) -> Levels | None:
+    """Tell a sum of two streams from a bias."""
     whole = op.shapes[op.main or 0]
     others = [s for i, s in enumerate(op.shapes) if i != op.main]
     if whole in others:
-        return SUM_OF_TWO
+        return SUM_OF_TWO if kind == Kind.HIDDEN else SUM_OF_HEADS
     if any(len(s) == 1 for s in others):
-        return BIAS
+        return BIAS if kind == Kind.HIDDEN else QKV_BIAS
     return None
-
-

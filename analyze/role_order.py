@@ -22,6 +22,9 @@ _STAGES_OF_ROLE = [np.flatnonzero(r == ROLE_OF_STAGE) for r in range(len(ROLE_NA
 # that a stranger does not move the walk.
 STRANGER = 7.0
 
+# A walk holds a few hundred bytes a kernel; a step has a few thousand kernels.
+LONGEST = 1 << 17
+
 Numbers = npt.NDArray[np.int64]
 
 
@@ -55,7 +58,7 @@ def _least_behind(known: Costs) -> Costs:
     """Return the least cost of a walk up to each kernel that ends at each stage, it included."""
     found = np.empty_like(known)
     move = np.ascontiguousarray(moves().cost.T)  # rows: to, columns: from
-    best = moves().begin_cost + known[0]
+    best = moves().cut_cost + known[0]
     found[0] = best
     for i in range(1, len(known)):
         best = (move + best).min(axis=1) + known[i]
@@ -65,7 +68,8 @@ def _least_behind(known: Costs) -> Costs:
 
 def _least_ahead(known: Costs) -> Costs:
     """Return the least cost of what follows each kernel when it stands at each stage."""
-    found = np.zeros_like(known)
+    found = np.empty_like(known)
+    found[-1] = moves().cut_cost
     move = moves().cost
     for i in range(len(known) - 2, -1, -1):
         found[i] = (move + (found[i + 1] + known[i + 1])).min(axis=1)
@@ -106,13 +110,15 @@ def _margins(through: Costs, apart: Costs, stage: Numbers, belongs: Flags) -> Co
     best = np.where(belongs, through[at, stage], apart)
     by_role[at[belongs], ROLE_OF_STAGE[stage[belongs]]] = np.inf
     others = np.where(belongs, apart, np.inf)
-    return np.maximum(np.minimum(by_role.min(axis=1), others) - best, 0.0)
+    margin: Costs = np.maximum(np.minimum(by_role.min(axis=1), others) - best, 0.0)
+    return margin
 
 
 def walk_all(kind: Numbers, costs: Costs, sequences: Iterable[Numbers]) -> Walk:
     """Walk every sequence of a recording; those of the same kinds of kernels are walked once.
 
-    `kind` gives each activity its row in `costs`; a sequence lists activities in order. Activities in no sequence stand at stage 0 and belong nowhere.
+    `kind` gives each activity its row in `costs`; a sequence lists activities in order. Longer
+    ones are cut, to bound memory. Activities in no sequence belong nowhere.
     """
     whole = Walk(
         np.zeros(len(kind), np.int64),
@@ -121,12 +127,14 @@ def walk_all(kind: Numbers, costs: Costs, sequences: Iterable[Numbers]) -> Walk:
         np.zeros(len(kind)),
     )
     walked: dict[bytes, Walk] = {}
-    for rows in sequences:
-        kinds = kind[rows]
-        key = kinds.tobytes()
-        if key not in walked:
-            walked[key] = walk(costs[kinds])
-        found = walked[key]
-        whole.stage[rows], whole.belongs[rows] = found.stage, found.belongs
-        whole.layer[rows], whole.margin[rows] = found.layer, found.margin
+    for sequence in sequences:
+        for begin in range(0, len(sequence), LONGEST):
+            rows = sequence[begin : begin + LONGEST]
+            kinds = kind[rows]
+            key = kinds.tobytes()
+            if key not in walked:
+                walked[key] = walk(costs[kinds])
+            found = walked[key]
+            whole.stage[rows], whole.belongs[rows] = found.stage, found.belongs
+            whole.layer[rows], whole.margin[rows] = found.layer, found.margin
     return whole

@@ -14,7 +14,7 @@ from whichwall.analyze.tensor_kinds import Kind as K
 
 TYPICAL, POSSIBLE, RARE, ODD = 0.0, 1.0, 2.5, 4.5
 
-Levels = Mapping[S, float]
+Levels = dict[S, float]
 Stages = tuple[S, ...]
 
 NORMS: Stages = (S.NORM_IN, S.NORM_OUT, S.NORM_MLP, S.NORM_DOWN, S.NORM_LAST)
@@ -34,14 +34,16 @@ def levels(
     return {stage: grade for stages, grade in grades for stage in stages}
 
 
+# Whole numbers go to a mask where one is built, but are no reason to believe that one is.
+LEANING = 0.05
 _WHOLE = levels(
-    (S.POSITION, S.MASK),
+    (S.MASK,),
     (S.CACHE, S.LAYER_MASK, S.EXPERTS, S.EMBED, S.SAMPLE),
     (S.ROUTE, S.TURN),
-)
+) | {S.POSITION: LEANING}
 _WHOLE_CHOICE = levels((*MASKS, S.EXPERTS), (S.CACHE, S.ROUTE), (S.SAMPLE, S.POSITION, S.EMBED))
 _ANGLES = levels((S.TURN,), (S.ROPE,))
-_SCALAR = levels(MASKS, (S.CACHE, S.POSITION, S.SAMPLE, S.EXPERTS), (S.TURN,))
+_SCALAR = levels((*MASKS, S.CACHE), (S.POSITION, S.SAMPLE, S.EXPERTS), (S.TURN,))
 _SOFT = levels((S.SOFTMAX,), (), (S.SCORES, S.VALUES, S.LAYER_MASK))
 
 # What holds for any pointwise operator on such a tensor.
@@ -108,6 +110,7 @@ _WRITE: Mapping[K, Levels] = {
     K.EXPERT: levels((S.EXPERTS,), (S.ROUTE,)),
     K.HIDDEN: levels((S.EXPERTS,)),
     K.SPREAD: levels((S.EXPERTS,)),
+    K.ROUTED: levels(MOE),
     K.VOCAB: levels((S.SAMPLE,)),
     K.MASK: levels(MASKS),
 }
@@ -132,7 +135,12 @@ _STATISTIC: Mapping[K, Levels] = {
     K.ALL_HEADS: levels((S.QK_NORM,)),
     K.OTHER: levels(NORMS, (S.QK_NORM,)),
 }
-_NORM: Mapping[K, Levels] = {**_STATISTIC, K.HEAD_VECTOR: levels((S.QK_NORM,))}
+_NORM: Mapping[K, Levels] = {
+    K.HIDDEN: levels(NORMS),
+    K.HEADS: levels((S.QK_NORM,)),
+    K.ALL_HEADS: levels((S.QK_NORM,)),
+    K.OTHER: levels(NORMS, (S.QK_NORM,)),
+}
 _SUM: Mapping[K, Levels] = {
     K.HIDDEN: levels((S.EXPERTS,), (), (*NORMS, *ADDS)),
     K.SPREAD: levels((S.EXPERTS,)),
@@ -199,7 +207,7 @@ _CHOOSE: Mapping[K, Levels] = {
 _FILL: Mapping[K, Levels] = {
     K.SCALAR: levels(MASKS, (S.SAMPLE, S.POSITION), (S.EXPERTS,)),
     K.MASK: levels(MASKS),
-    K.WHOLE: levels((S.MASK, S.EXPERTS), (S.POSITION, S.SAMPLE)),
+    K.WHOLE: levels((S.MASK, S.EXPERTS), (S.SAMPLE,)) | {S.POSITION: LEANING},
     K.EXPERT: levels((S.EXPERTS,), (S.ROUTE,)),
     K.ROUTED: levels(MOE),
     K.ANGLES: levels((S.TURN,), MASKS),
@@ -253,6 +261,7 @@ RULES: Mapping[str, Mapping[K, Levels]] = {
     "norm": _NORM,
     "attend": _always(levels((S.ATTEND,))),
     "plan": _always(levels((S.PLAN,))),
+    "plan_cache": _always(levels((S.PLAN_CACHE,))),
     "rotate": _always(levels((S.ROPE,))),
     "write_cache": _always(levels((S.CACHE,))),
     "gate": _always(levels((S.ACT,), (S.EXPERTS,))),

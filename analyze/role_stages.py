@@ -27,6 +27,7 @@ class Stage(IntEnum):
     POSITION = auto()
     MASK = auto()
     PLAN = auto()  # dividing attention's work, before the layers
+    PLAN_CACHE = auto()  # finding the places of the cache to write to
     TURN = auto()  # building cos and sin
     NORM_IN = auto()
     QKV = auto()
@@ -59,6 +60,7 @@ ROLE_OF: dict[Stage, str] = {
     Stage.POSITION: roles.EMBEDDING,
     Stage.MASK: roles.MASK,
     Stage.PLAN: roles.ATTENTION,
+    Stage.PLAN_CACHE: roles.KV_CACHE,
     Stage.TURN: roles.ROPE,
     Stage.NORM_IN: roles.NORM,
     Stage.QKV: roles.QKV_PROJ,
@@ -116,10 +118,9 @@ SKIP: dict[Stage, float] = {
 
 # The usual flow, as chains; the price of a chain is paid once, on its first move.
 FLOW: tuple[tuple[float, tuple[Stage, ...]], ...] = (
-    (0.0, (Stage.EMBED, Stage.POSITION, Stage.MASK, Stage.PLAN, Stage.TURN, Stage.NORM_IN)),
-    (0.0, (Stage.NORM_IN, Stage.QKV, Stage.ROPE, Stage.CACHE, Stage.LAYER_MASK)),
-    (0.0, (Stage.LAYER_MASK, Stage.ATTEND, Stage.OUT)),
-    (0.0, (Stage.LAYER_MASK, Stage.SCORES, Stage.SOFTMAX, Stage.VALUES, Stage.OUT)),
+    (0.0, (Stage.EMBED, Stage.POSITION, Stage.PLAN_CACHE, Stage.PLAN, Stage.TURN, Stage.NORM_IN)),
+    (0.0, (Stage.NORM_IN, Stage.QKV, Stage.ROPE, Stage.CACHE, Stage.ATTEND, Stage.OUT)),
+    (0.0, (Stage.CACHE, Stage.SCORES, Stage.SOFTMAX, Stage.VALUES, Stage.OUT)),
     (0.0, (Stage.OUT, Stage.ADD_OUT, Stage.NORM_MLP)),
     (0.0, (Stage.NORM_MLP, Stage.GATE_UP, Stage.ACT, Stage.DOWN, Stage.ADD_DOWN, Stage.NORM_IN)),
     (0.0, (Stage.NORM_MLP, Stage.ROUTE, Stage.EXPERTS, Stage.ADD_DOWN)),
@@ -131,16 +132,20 @@ FLOW: tuple[tuple[float, tuple[Stage, ...]], ...] = (
     (USUAL, (Stage.DOWN, Stage.NORM_DOWN, Stage.ADD_DOWN)),
     (USUAL, (Stage.EXPERTS, Stage.NORM_DOWN)),
     # Prologues differ in order: positions before or after the lookup, the mask last.
+    (USUAL, (Stage.POSITION, Stage.MASK, Stage.TURN)),
     (COMMON, (Stage.POSITION, Stage.EMBED)),
     (COMMON, (Stage.MASK, Stage.EMBED)),
     (COMMON, (Stage.MASK, Stage.POSITION)),
     (COMMON, (Stage.TURN, Stage.MASK)),
-    (COMMON, (Stage.PLAN, Stage.EMBED)),
+    (COMMON, (Stage.PLAN, Stage.POSITION)),
+    (COMMON, (Stage.PLAN_CACHE, Stage.POSITION)),
     # One projection, or one of queries and keys, after the other.
     (COMMON, (Stage.ACT, Stage.GATE_UP)),
     (COMMON, (Stage.QK_NORM, Stage.QKV)),
     (USUAL + COMMON, (Stage.ROPE, Stage.QK_NORM)),
     (COMMON, (Stage.CACHE, Stage.ROPE)),
+    (COMMON, (Stage.CACHE, Stage.LAYER_MASK, Stage.ATTEND)),
+    (COMMON, (Stage.LAYER_MASK, Stage.SCORES)),
     (COMMON, (Stage.LAYER_MASK, Stage.CACHE)),
     (USUAL, (Stage.ROPE, Stage.QKV)),
     (USUAL, (Stage.CACHE, Stage.QKV)),
@@ -157,8 +162,8 @@ JUMP = 9.0
 # Of walks that are equally cheap the one with fewer moves is taken: a kernel that belongs nowhere
 # stays with the one before it.
 STIR = 1e-3
-# A recording may begin inside a pass.
-BEGIN_INSIDE = 2.0
+# A recording may begin and end inside a pass.
+CUT_INSIDE = 2.0
 
 
 @dataclass(frozen=True)
@@ -168,7 +173,7 @@ class Moves:
     cost: Costs
     enters_layer: Flags  # a new layer begins on the way
     begins_pass: Flags  # a new pass begins on the way
-    begin_cost: Costs  # of being the first stage seen
+    cut_cost: Costs  # of being the first or the last stage seen
 
 
 @cache
@@ -195,8 +200,8 @@ def moves() -> Moves:
     np.fill_diagonal(cost, 0.0)
     np.fill_diagonal(enters, val=False)
     np.fill_diagonal(begins, val=False)
-    inside = np.arange(count) >= FIRST_IN_LAYER
-    return Moves(cost, enters, begins, np.where(inside, BEGIN_INSIDE, 0.0))
+    inside = in_layer(np.arange(count))
+    return Moves(cost, enters, begins, np.where(inside, CUT_INSIDE, 0.0))
 
 
 def _mark_jumps(cost: Costs, enters: Flags, begins: Flags) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
+from whichwall.analyze.operator_roles import attribute_ops
 from whichwall.analyze.role_looks import Looks, look
 from whichwall.analyze.role_order import ROLE_NAMES, ROLE_OF_STAGE, Numbers, Walk, walk_all
 from whichwall.schemas import roles
@@ -20,6 +21,8 @@ from whichwall.schemas.model import Model
 from whichwall.schemas.role_totals import RoleTotals
 from whichwall.schemas.roles import Roles
 from whichwall.schemas.run import polars_schema
+
+__all__ = ["attribute", "attribute_ops", "totals"]
 
 # A collective is known by its name; a copy that nothing explains may yet belong to something.
 SURE, LIKELY = 1.0, 0.5
@@ -70,7 +73,13 @@ def _frame(activities: pl.DataFrame, looks: Looks, found: Walk) -> pl.DataFrame:
     role = np.array([*ROLE_NAMES, ""])[np.where(found.belongs, ROLE_OF_STAGE[found.stage], -1)]
     alone = found.belongs & (looks.alone[looks.of_row] == ROLE_OF_STAGE[found.stage])
     by_look = np.where(looks.by_shape[looks.of_row], roles.BY_SHAPE, roles.BY_NAME)
-    fused = pl.Series([looks.fused[i] for i in looks.of_row], dtype=pl.String)
+    fused = pl.Series(
+        [
+            ",".join(r for r in looks.does[look] if r != own) or None
+            for look, own in zip(looks.of_row, role, strict=True)
+        ],
+        dtype=pl.String,
+    )
     communication = pl.col(Activities.communication).fill_null(value=False)
     unexplained = pl.col(Roles.role) == ""
     copied = unexplained & pl.col(Activities.kind).is_in([MEMCPY, MEMSET])
@@ -84,19 +93,46 @@ def _frame(activities: pl.DataFrame, looks: Looks, found: Walk) -> pl.DataFrame:
             pl.Series(Roles.confidence, -np.expm1(-found.margin)),
         )
         .with_columns(
-            _cases(communication, copied, unexplained, roles.COMMUNICATION, roles.MEMORY, roles.OTHER, Roles.role),
-            _cases(communication, copied, unexplained, roles.BY_NAME, roles.BY_NAME, roles.BY_NOTHING, Roles.method),
+            _cases(
+                communication,
+                copied,
+                unexplained,
+                roles.COMMUNICATION,
+                roles.MEMORY,
+                roles.OTHER,
+                Roles.role,
+            ),
+            _cases(
+                communication,
+                copied,
+                unexplained,
+                roles.BY_NAME,
+                roles.BY_NAME,
+                roles.BY_NOTHING,
+                Roles.method,
+            ),
             _cases(communication, copied, unexplained, SURE, LIKELY, 0.0, Roles.confidence),
         )
         .select(pl.col(name).cast(type_) for name, type_ in polars_schema(Roles).items())
     )
 
 
-def _cases(communication: pl.Expr, copied: pl.Expr, unexplained: pl.Expr, a: object, b: object, c: object, column: str) -> pl.Expr:
+def _cases(
+    communication: pl.Expr,
+    copied: pl.Expr,
+    unexplained: pl.Expr,
+    a: object,
+    b: object,
+    c: object,
+    column: str,
+) -> pl.Expr:
     return (
-        pl.when(communication).then(pl.lit(a))
-        .when(copied).then(pl.lit(b))
-        .when(unexplained).then(pl.lit(c))
+        pl.when(communication)
+        .then(pl.lit(a))
+        .when(copied)
+        .then(pl.lit(b))
+        .when(unexplained)
+        .then(pl.lit(c))
         .otherwise(pl.col(column))
         .alias(column)
     )
@@ -113,12 +149,12 @@ def totals(activities: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
         list(roles.ROLES), list(range(len(roles.ROLES))), return_dtype=pl.Int64
     )
     return (
-        activities.select(Activities.rank, Activities.device, Activities.start_ns, Activities.end_ns)
+        activities.select(
+            Activities.rank, Activities.device, Activities.start_ns, Activities.end_ns
+        )
         .hstack(found.select(Roles.role))
         .sort(*key, Activities.start_ns, Activities.end_ns)
-        .with_columns(
-            pl.col(Activities.end_ns).cum_max().shift(1).over(key).alias(_SEEN_NS)
-        )
+        .with_columns(pl.col(Activities.end_ns).cum_max().shift(1).over(key).alias(_SEEN_NS))
         .with_columns(
             (pl.col(Activities.end_ns) - pl.max_horizontal(Activities.start_ns, _SEEN_NS))
             .clip(lower_bound=0)

@@ -3,11 +3,10 @@
 import polars as pl
 
 from whichwall.analyze.quantities import duration, percent
+from whichwall.analyze.walls import ARITHMETIC, BYTES, KERNELS, LAUNCHES
 from whichwall.schemas.chart import StepShares
 from whichwall.schemas.run import polars_schema
 from whichwall.schemas.summary import Shares
-
-LAUNCHES, KERNELS, BYTES, ARITHMETIC = "launches", "kernels", "bytes", "arithmetic"
 
 WORDS: dict[str, str] = {
     LAUNCHES: "GPU idle, waiting for launches",

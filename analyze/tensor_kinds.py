@@ -2,6 +2,7 @@
 
 from enum import StrEnum, auto
 from itertools import pairwise
+from math import prod
 
 from whichwall.analyze.dims import Dims
 from whichwall.analyze.operators import INTEGER_TYPES, Operator, Shape
@@ -48,14 +49,15 @@ def tensor_kinds(shape: Shape, type_: str, dims: Dims) -> Kinds:
     """Return what a tensor can be, the likeliest first."""
     if not shape:
         return ((Kind.SCALAR, 0.0),)
-    if len(shape) == 4:
-        return _by_head(shape, dims) or ((Kind.OTHER, 0.0),)
-    if type_ in INTEGER_TYPES:
+    if len(shape) != 4 and type_ in INTEGER_TYPES:
         return ((Kind.WHOLE, 0.0),)
-    if len(shape) == 5:
-        return ((_five_sizes(shape, dims), 0.0),)
-    found = _vector(shape, dims) if len(shape) == 1 else _rows(shape, dims)
-    return found or ((Kind.OTHER, 0.0),)
+    readers = {1: _vector, 4: _by_head, 5: _five_sizes}
+    found = readers.get(len(shape), _rows)(shape, dims)
+    if not found:
+        return ((Kind.OTHER, 0.0),)
+    if all(cost > 0 for _, cost in found):
+        return (*found, (Kind.OTHER, COINCIDENCE))
+    return found
 
 
 def _vector(shape: Shape, dims: Dims) -> Kinds:
@@ -91,7 +93,7 @@ def _rows(shape: Shape, dims: Dims) -> Kinds:
     widths = {dims.query_width, dims.kv_width, dims.value_width, *dims.latent}
     if last in widths:
         found.append((Kind.ALL_HEADS, COINCIDENCE if found else 0.0))
-    if dims.experts and last == dims.experts:
+    if dims.experts and dims.experts in (last, prod(shape[1:])):
         found.append((Kind.EXPERT, 0.0))
     if dims.experts and last == dims.experts_per_token and len(shape) == 2:
         found.append((Kind.ROUTED, 0.0))
@@ -112,11 +114,11 @@ def _hidden(shape: Shape, dims: Dims) -> list[tuple[Kind, float]]:
     return [(Kind.SPREAD, 0.0), (Kind.HIDDEN, COINCIDENCE)]
 
 
-def _five_sizes(shape: Shape, dims: Dims) -> Kind:
+def _five_sizes(shape: Shape, dims: Dims) -> Kinds:
     """Read keys with room for the queries of their group, and heads split into pairs to turn."""
     if shape[4] == dims.head_dim and shape[1] == dims.kv_heads:
-        return Kind.REPEATED
-    return Kind.HALF_HEADS if shape[3] * shape[4] == dims.head_dim else Kind.OTHER
+        return ((Kind.REPEATED, 0.0),)
+    return ((Kind.HALF_HEADS, 0.0),) if shape[3] * shape[4] == dims.head_dim else ()
 
 
 def _angles(shape: Shape, dims: Dims) -> float | None:

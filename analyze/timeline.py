@@ -183,66 +183,6 @@ def _host(
     )
 
 
-def _few_bins(work: pl.DataFrame, window: Window, streams: list[str]) -> pl.DataFrame:
-    """Return the finest bins that stay within the bound on marks."""
-    for bins in BINS:
-        binned = _bins(work, window, bins, streams)
-        if binned.height <= MOST_BIN_MARKS:
-            break
-    return binned
-
-
-def _bins(work: pl.DataFrame, window: Window, bins: int, lanes: list[str]) -> pl.DataFrame:
-    """Return the share of each bin that each key covers, stacked in the order of `ROLES`.
-
-    Where activities of a lane overlap, or several threads share it, a bin could be more than
-    full: its parts are then scaled to fill it.
-    """
-    width = -(-window.span_ns // bins)
-    number = pl.col(BusyBins.bin)
-    start = (pl.col(_FROM) - window.start_ns).clip(0, window.span_ns)
-    end = (pl.col(_TO) - window.start_ns).clip(0, window.span_ns)
-    order = {key: place for place, key in enumerate((*ROLES, OPERATORS, CALLS))}
-    covered = pl.col(BusyBins.covered_ns)
-    within = [_LANE, BusyBins.bin]
-    lane_order = {name: place for place, name in enumerate(lanes)}
-    counted = (
-        work.select(_LANE, _KEY, start.alias(_FROM), end.alias(_TO))
-        .filter(pl.col(_TO) > pl.col(_FROM))
-        .with_columns(
-            pl.int_ranges(pl.col(_FROM) // width, (pl.col(_TO) - 1) // width + 1).alias(
-                BusyBins.bin
-            )
-        )
-        .explode(BusyBins.bin)
-        .with_columns(
-            (
-                pl.min_horizontal(_TO, (number + 1) * width)
-                - pl.max_horizontal(_FROM, number * width)
-            ).alias(BusyBins.covered_ns)
-        )
-        .group_by(_LANE, BusyBins.bin, _KEY)
-        .agg(covered.sum())
-        .sort(
-            pl.col(_LANE).replace_strict(lane_order, return_dtype=pl.Int32),
-            BusyBins.bin,
-            pl.col(_KEY).replace_strict(order, return_dtype=pl.Int32),
-        )
-        .with_columns(pl.max_horizontal(covered.sum().over(within), pl.lit(width)).alias(_SCALE))
-    )
-    upper = covered.cum_sum().over(within)
-    return counted.select(
-        pl.col(_LANE).alias(BusyBins.lane),
-        number,
-        pl.col(_KEY).alias(BusyBins.key),
-        (number * width / _US).alias(BusyBins.from_us),
-        (pl.min_horizontal((number + 1) * width, window.span_ns) / _US).alias(BusyBins.to_us),
-        ((upper - covered) / pl.col(_SCALE)).alias(BusyBins.low),
-        (upper / pl.col(_SCALE)).alias(BusyBins.high),
-        covered,
-    ).cast({BusyBins.covered_ns: pl.Int64})
-
-
 def _stretch(work: pl.DataFrame, window: Window) -> tuple[Window, int | None]:
     """Choose what is kept in full: the middle layer, else the middle activities."""
     layers = work.get_column(Roles.layer).drop_nulls().unique().sort()

@@ -60,6 +60,14 @@ def render(findings: list[Finding]) -> list[str]:
     return lines
 
 
+def _good(name: str, what: str) -> Finding:
+    return Finding(name, ok=True, what=what)
+
+
+def _bad(name: str, what: str, remedy: str) -> Finding:
+    return Finding(name, ok=False, what=what, remedy=remedy)
+
+
 def _python() -> Finding:
     ok = sys.version_info[:2] >= OLDEST_PYTHON
     wanted = ".".join(map(str, OLDEST_PYTHON))
@@ -70,8 +78,8 @@ def _python() -> Finding:
 def _package(name: str) -> Finding:
     found = package_version(name)
     if found is None:
-        return Finding(name, False, "not installed", INSTALL_COLLECT)
-    return Finding(name, True, found)
+        return _bad(name, "not installed", INSTALL_COLLECT)
+    return _good(name, found)
 
 
 def _gpu() -> tuple[Finding, str | None]:
@@ -81,15 +89,15 @@ def _gpu() -> tuple[Finding, str | None]:
 
         from whichwall.collect.device import choose_device
     except (ImportError, OSError) as error:
-        return Finding("gpu", False, f"torch cannot be loaded ({error})", INSTALL_COLLECT), None
+        return _bad("gpu", f"torch cannot be loaded ({error})", INSTALL_COLLECT), None
     build = torch.version.cuda or torch.version.hip
     try:
         device = choose_device("cuda")
     except CollectError as error:
         what, _, remedy = str(error).partition("; ")
-        # Without a GPU, runs on the CPU are still to be had.
-        return Finding("gpu", None if build is None else False, what, remedy), None
-    return Finding("gpu", True, f"{device.name}, torch built for {build}"), device.uuid
+        # A torch built for the CPU alone is a choice; one built for GPUs was meant to find one.
+        return (_bad("gpu", what, remedy) if build else Finding("gpu", None, what, remedy)), None
+    return _good("gpu", f"{device.name}, torch built for {build}"), device.uuid
 
 
 def _smi() -> Finding:
@@ -103,18 +111,17 @@ def _smi() -> Finding:
         listed = _said(program, "--help-query-gpu")
         rows = _said(program, "--query-gpu=uuid", "--format=csv,noheader")
     except (OSError, subprocess.SubprocessError) as error:
-        return Finding("nvidia-smi", False, f"does not answer ({error})", "look at the driver")
+        return _bad("nvidia-smi", f"does not answer ({error})", "look at the driver")
     known = supported_fields(listed)
     lacking = [name for name in QUERY if name not in known]
     gpus = sum(line.startswith("GPU-") for line in rows.splitlines())
     if not gpus:
-        return Finding(
-            "nvidia-smi", False, " ".join(rows.split()) or "lists no GPU", "look at the driver"
-        )
+        said = " ".join(rows.split()) or "lists no GPU"
+        return _bad("nvidia-smi", said, "look at the driver")
     what = (
         f"{gpus} GPU{'s' if gpus > 1 else ''}, {len(QUERY) - len(lacking)} of {len(QUERY)} fields"
     )
-    return Finding("nvidia-smi", True, what + (f"; lacks {', '.join(lacking)}" if lacking else ""))
+    return _good("nvidia-smi", what + (f"; lacks {', '.join(lacking)}" if lacking else ""))
 
 
 def _said(*command: str) -> str:
@@ -135,7 +142,7 @@ def _energy(uuid: str | None) -> Finding:
         return Finding(
             "energy", None, "no energy counter (Volta and later); power from samples only"
         )
-    return Finding("energy", True, f"counter reads {counter / 1e6:,.0f} kJ")
+    return _good("energy", f"counter reads {counter / 1e6:,.0f} kJ")
 
 
 def _profiler(*, on_gpu: bool) -> Finding:
@@ -146,21 +153,19 @@ def _profiler(*, on_gpu: bool) -> Finding:
             stdin=subprocess.DEVNULL, capture_output=True, timeout=TRIAL_S, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return Finding("profiler", False, f"hung for {TRIAL_S:.0f} s", "end other profilers")
+        return _bad("profiler", f"hung for {TRIAL_S:.0f} s", "end other profilers")
     words = run.stdout.decode("utf-8", "replace").split()
     if run.returncode != 0 or len(words) != 2:
         last = (run.stderr.decode("utf-8", "replace").strip().splitlines() or ["no output"])[-1]
-        return Finding(
-            "profiler", False, f"failed (status {run.returncode}): {last}", INSTALL_COLLECT
-        )
+        return _bad("profiler", f"failed (status {run.returncode}): {last}", INSTALL_COLLECT)
     events, kernels = map(int, words)
     what = f"a trial trace holds {events} events, {kernels} kernels"
     if on_gpu and kernels == 0:
         remedy = (
             "CUPTI is in use by another tool (nsys, ncu, DCGM), or not allowed in this container"
         )
-        return Finding("profiler", False, what, remedy)
-    return Finding("profiler", True, what)
+        return _bad("profiler", what, remedy)
+    return _good("profiler", what)
 
 
 def _teardown() -> Finding:
@@ -168,7 +173,7 @@ def _teardown() -> Finding:
     if found in (None, "1"):
         return Finding("TEARDOWN_CUPTI", None, "set to 1 while collecting")
     remedy = "unset it: otherwise launches stay slower after a trace"
-    return Finding("TEARDOWN_CUPTI", False, f"is {found}", remedy)
+    return _bad("TEARDOWN_CUPTI", f"is {found}", remedy)
 
 
 def _disk(folder: Path) -> Finding:
@@ -184,4 +189,4 @@ def _analyze() -> Finding:
     if lacking:
         what = f"lacks {', '.join(lacking)}: runs can be collected here, not analyzed"
         return Finding("analyze", None, what, "pip install whichwall, or analyze elsewhere")
-    return Finding("analyze", True, "polars, altair and vl-convert are installed")
+    return _good("analyze", "polars, altair and vl-convert are installed")

@@ -15,8 +15,8 @@ from whichwall.schemas.manifest import Environment, Gpu
 CPU_FACTS = Path("/proc/cpuinfo")
 
 
-def read_environment(cupti: str | None) -> Environment:
-    """Return the software and host; `cupti` is the version that a trace of this run names."""
+def read_environment() -> Environment:
+    """Return the software and host; the version of CUPTI is the trace's to say."""
     driver = nvml.driver()
     return Environment(
         python=platform.python_version(),
@@ -28,7 +28,6 @@ def read_environment(cupti: str | None) -> Environment:
         cuda_runtime=torch.version.cuda or torch.version.hip,
         cuda_driver=driver.cuda if driver else None,
         driver=driver.version if driver else None,
-        cupti=cupti,
     )
 
 

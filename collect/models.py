@@ -187,8 +187,6 @@ def _explained(name: str) -> Iterator[None]:
     """Turn what transformers raises over a model into one line."""
     try:
         yield
-    except torch.OutOfMemoryError:
-        raise
     except (OSError, ValueError, KeyError, ImportError, AttributeError, TypeError) as error:
         raise CollectError(
             f"{name}: cannot be built or loaded ({first_line(error)}); check the id or path, the "

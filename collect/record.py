@@ -2,18 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from whichwall import __version__
 from whichwall.collect.completeness import count_kernels, count_unrecorded
-from whichwall.collect.environment import read_environment
 from whichwall.collect.kineto.trace import TraceFacts, read_trace
-from whichwall.collect.models import Built
 from whichwall.collect.options import DECODE, command_line
-from whichwall.collect.passes import PassLog
-from whichwall.collect.profiler import TraceSession
-from whichwall.collect.request import Request
 from whichwall.collect.sampler import Samples as Sampled
 from whichwall.collect.spread import spread
 from whichwall.schemas import passes
@@ -25,6 +21,7 @@ from whichwall.schemas.launches import Launches
 from whichwall.schemas.manifest import (
     VERSION,
     EnergyFacts,
+    Environment,
     Gpu,
     Manifest,
     ProfilerFacts,
@@ -33,6 +30,12 @@ from whichwall.schemas.manifest import (
 from whichwall.schemas.passes import Passes
 from whichwall.schemas.points import Points
 from whichwall.schemas.samples import Samples
+
+if TYPE_CHECKING:
+    from whichwall.collect.models import Built
+    from whichwall.collect.passes import PassLog
+    from whichwall.collect.profiler import TraceSession
+    from whichwall.collect.request import Request
 
 # Slowest over fastest tenth of the clean passes. Half as long again moves a share of launches
 # of one half to two thirds: the verdict then depends on which pass one looks at.
@@ -46,17 +49,18 @@ class Measured:
     """What the stages of one point brought home."""
 
     point: dict[str, object]
-    passes: PassLog
+    passes: "PassLog"
     ceilings: list[dict[str, object]]
     samples: Sampled
     energy: EnergyFacts | None
     trace: Path
-    session: TraceSession
+    session: "TraceSession"
     gpu: Gpu | None
+    environment: Environment
     sharing: list[Diagnostic]
 
 
-def write_run(writer: RunWriter, request: Request, built: Built, measured: Measured) -> Path:
+def write_run(writer: RunWriter, request: "Request", built: "Built", measured: Measured) -> Path:
     """Write the tables, import the trace, and finish the folder."""
     trace = read_trace(measured.trace, writer)
     measured.trace.unlink()
@@ -69,7 +73,7 @@ def write_run(writer: RunWriter, request: Request, built: Built, measured: Measu
     return writer.finish(_manifest(request, built, measured, trace, profiler))
 
 
-def _check_trace(writer: RunWriter, session: TraceSession) -> ProfilerFacts:
+def _check_trace(writer: RunWriter, session: "TraceSession") -> ProfilerFacts:
     """Count what the trace holds and lacks, from its own finished files."""
     kernels, launches = writer.table(Kernels), writer.table(Launches)
     kernels.close()
@@ -78,7 +82,11 @@ def _check_trace(writer: RunWriter, session: TraceSession) -> ProfilerFacts:
 
 
 def _manifest(
-    request: Request, built: Built, measured: Measured, trace: TraceFacts, profiler: ProfilerFacts
+    request: "Request",
+    built: "Built",
+    measured: Measured,
+    trace: TraceFacts,
+    profiler: ProfilerFacts,
 ) -> Manifest:
     options = request.options
     rank = msgspec.structs.replace(trace.rank, source=COLLECTED)
@@ -94,7 +102,7 @@ def _manifest(
         weights=request.source.weights,
         ranks=[rank],
         gpus=[measured.gpu] if measured.gpu else [],
-        environment=read_environment(trace.metadata.cupti),
+        environment=msgspec.structs.replace(measured.environment, cupti=trace.metadata.cupti),
         sampler=measured.samples.facts,
         energy=measured.energy,
         profiler=profiler,
@@ -103,7 +111,7 @@ def _manifest(
 
 
 def _diagnose(
-    request: Request,
+    request: "Request",
     measured: Measured,
     trace: TraceFacts,
     rank: RankFacts,

@@ -6,7 +6,6 @@ if that is killed, and is given up on rather than waited for.
 """
 
 import atexit
-import ctypes
 import os
 import shutil
 import signal
@@ -35,8 +34,16 @@ FIRST_ROW_S = 10.0
 LAST_ROW_PERIODS, LAST_ROW_S = 3, 1.0
 TERMINATE_S, KILL_S, READER_S = 0.3, 0.3, 0.2
 
-_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
-_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+# Asks the kernel to be killed when the parent (argument 1) ends, then becomes the program in the
+# further arguments. A process of its own does it, since forking with a function to run in the
+# child is not safe where threads are running, and torch has started many.
+DIE_WITH_PARENT = """
+import ctypes, os, signal, sys
+PR_SET_PDEATHSIG = 1
+ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
 
 
 @dataclass(frozen=True)
@@ -59,13 +66,12 @@ class _Child:
         self.ended = False
         self._lines = 0
         self.process = subprocess.Popen(
-            command,
+            _tied_to_us(command),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env={**os.environ, "TZ": "UTC", "LC_ALL": "C"},
             start_new_session=True,
-            preexec_fn=_die_with(os.getpid()),
         )
         self.reader = threading.Thread(target=self._read, name="nvidia-smi reader", daemon=True)
         self.reader.start()
@@ -128,18 +134,11 @@ class _Child:
         return False
 
 
-def _die_with(parent: int) -> Callable[[], None] | None:
-    """Return what a child must do first so that it is killed when its parent ends."""
-    if _libc is None:
-        return None
-    prctl, kill = _libc.prctl, signal.SIGKILL
-
-    def ask() -> None:
-        prctl(_DIE_WITH_PARENT, kill, 0, 0, 0)
-        if os.getppid() != parent:  # it ended before it could be watched
-            os._exit(1)
-
-    return ask
+def _tied_to_us(command: Sequence[str]) -> list[str]:
+    """Return the command so that it dies with this process, where the platform has the means."""
+    if sys.platform != "linux" or not sys.executable:
+        return list(command)
+    return [sys.executable, "-I", "-S", "-c", DIE_WITH_PARENT, str(os.getpid()), *command]
 
 
 class Sampler:

@@ -13,7 +13,7 @@ from whichwall.collect.ceilings import CeilingLog, measure_matmul, measure_strea
 from whichwall.collect.decoder import Decoder
 from whichwall.collect.device import Device
 from whichwall.collect.energy import metered
-from whichwall.collect.environment import find_sharing, read_gpu
+from whichwall.collect.environment import find_sharing, read_environment, read_gpu
 from whichwall.collect.failures import explained
 from whichwall.collect.models import Built, build, forced_attention
 from whichwall.collect.nvml import open_gpu
@@ -95,6 +95,7 @@ def _measure(
         trace=trace,
         session=session,
         gpu=gpu,
+        environment=read_environment(),
         sharing=find_sharing(device, gpu),
     )
 

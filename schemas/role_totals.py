@@ -22,6 +22,8 @@ class OperatorRoleTotals(Table):
     NAME = "operator_role_totals"
 
     role = Column(TEXT, "Part of the model.", required=True)
-    self_ns = Column(INT64, "Operator time without the operators called inside.", "ns", required=True)
+    self_ns = Column(
+        INT64, "Operator time without the operators called inside.", "ns", required=True
+    )
     share = Column(FLOAT64, "Of the self time of all operators; null if that is 0.")
     ops = Column(INT64, "Operator calls of the role.", required=True)

@@ -32,7 +32,7 @@ def clocks(
     """
     domain = _domain(readings, bands)
     known = [p for p in _PANELS if readings.get_column(p[0]).drop_nulls().len()]
-    panels: list[alt.LayerChart | alt.Chart] = []
+    panels: list[ChartType] = []
     if bands.height:
         panels.append(_strip(bands, domain))
     for place, (column, name, height) in enumerate(known):
@@ -59,7 +59,8 @@ def _domain(readings: pl.DataFrame, bands: pl.DataFrame) -> list[float]:
 
 
 def _x(field: str, domain: list[float], *, axis: bool) -> alt.X:
-    shown = alt.Axis(grid=False, tickCount=10, format=",~r", title="s since the first sample or pass")
+    title = "s since the first sample or pass"
+    shown = alt.Axis(grid=False, tickCount=10, format=",~r", title=title)
     return alt.X(
         f"{field}:Q",
         scale=alt.Scale(domain=domain, nice=False),
@@ -75,7 +76,7 @@ def _stage_colour(legend: alt.Legend | None) -> alt.Color:
     )
 
 
-def _strip(bands: pl.DataFrame, domain: list[float]) -> alt.LayerChart:
+def _strip(bands: pl.DataFrame, domain: list[float]) -> ChartType:
     """Name the stages in a strip; a legend takes over where a name does not fit."""
     length = pl.col(StageBands.to_s) - pl.col(StageBands.from_s)
     pixels = length / (domain[1] - domain[0]) * theme.WIDTH
@@ -87,7 +88,7 @@ def _strip(bands: pl.DataFrame, domain: list[float]) -> alt.LayerChart:
     crowded = not said.get_column(_FITS).all()
     legend = alt.Legend(title="stage", values=[s for s in STAGES if s in met], orient="top")
     base = alt.Chart(said)
-    strip: alt.LayerChart = alt.layer(
+    strip: ChartType = alt.layer(
         base.mark_rect().encode(
             x=_x(StageBands.from_s, domain, axis=False),
             x2=StageBands.to_s,
@@ -109,7 +110,7 @@ def _panel(
     domain: list[float],
     *,
     last: bool,
-) -> alt.LayerChart:
+) -> ChartType:
     known = readings.filter(pl.col(column).is_not_null())
     top = _top(readings, column)
     y = alt.Y(
@@ -128,7 +129,7 @@ def _panel(
         layers.append(_slowed(known, y, domain, axis=last))
     if column == Readings.power_w:
         layers += _limit(readings)
-    panel: alt.LayerChart = alt.layer(*layers).properties(width=theme.WIDTH, height=height)
+    panel: ChartType = alt.layer(*layers).properties(width=theme.WIDTH, height=height)
     return panel
 
 

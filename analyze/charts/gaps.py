@@ -48,8 +48,8 @@ def finding(lengths: pl.DataFrame) -> str:
 
 
 def _x(field: str, lengths: pl.DataFrame) -> alt.X:
-    low = lengths.get_column(GapLengths.from_us).min()
-    high = lengths.get_column(GapLengths.to_us).max()
+    ends = lengths.select(pl.col(GapLengths.from_us).min(), pl.col(GapLengths.to_us).max())
+    low, high = ends.row(0)
     return alt.X(
         f"{field}:Q",
         title="length of a gap, µs (logarithmic)",
@@ -63,9 +63,7 @@ def _bars(lengths: pl.DataFrame) -> alt.Chart:
         (pl.col(GapLengths.from_us) * _NARROW),
         (pl.col(GapLengths.to_us) / _NARROW),
         (pl.col(GapLengths.high) - pl.col(GapLengths.low)).alias(_SHARE),
-        pl.col(GapLengths.total_ns)
-        .map_elements(duration, return_dtype=pl.String)
-        .alias(_LENGTH),
+        pl.col(GapLengths.total_ns).map_elements(duration, return_dtype=pl.String).alias(_LENGTH),
     ).drop(GapLengths.total_ns)
     met = set(rows.get_column(GapLengths.cause))
     bars: alt.Chart = (
@@ -99,6 +97,7 @@ def _bars(lengths: pl.DataFrame) -> alt.Chart:
 
 
 def _totals(lengths: pl.DataFrame) -> alt.Chart:
+    rounded = pl.col(GapLengths.high).round(0).cast(pl.Int64)
     rows = (
         lengths.group_by(GapLengths.bin, maintain_order=True)
         .agg(
@@ -106,7 +105,7 @@ def _totals(lengths: pl.DataFrame) -> alt.Chart:
             pl.col(GapLengths.high).max(),
         )
         .filter(pl.col(GapLengths.high) >= LABELLED_PERCENT)
-        .with_columns(pl.format("{} %", pl.col(GapLengths.high).round(0).cast(pl.Int64)).alias(_SHARE))
+        .with_columns(pl.format("{} %", rounded).alias(_SHARE))
     )
     labels: alt.Chart = (
         alt.Chart(rows)

@@ -5,7 +5,7 @@ the model in greens, norm and residual in yellows. Inside a family and along `RO
 differ in lightness, which every kind of colour vision sees; a test measures that.
 """
 
-from whichwall.analyze.step_shares import ARITHMETIC, BYTES, KERNELS, LAUNCHES
+from whichwall.analyze.walls import ARITHMETIC, BYTES, KERNELS, LAUNCHES
 from whichwall.schemas import gaps, passes, roles
 
 ROLE_COLOURS: dict[str, str] = {

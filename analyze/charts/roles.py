@@ -62,7 +62,7 @@ def finding(times: pl.DataFrame, whose: str) -> str:
     """State how much the largest roles take together."""
     first = times.head(NAMED)
     names = first.get_column(RoleTimes.role).to_list()
-    share = whole_percent(first.get_column(RoleTimes.share).sum())
+    share = whole_percent(first.select(pl.col(RoleTimes.share).sum()).item())
     if len(names) == 1:
         return f"{names[0]} takes {share} of {whose}"
     return f"{', '.join(names[:-1])} and {names[-1]} take {share} of {whose}"

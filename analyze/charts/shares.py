@@ -1,5 +1,7 @@
 """Draw the clean step as one bar: how much of it each wall takes."""
 
+from typing import Literal
+
 import altair as alt
 import polars as pl
 from altair.typing import ChartType
@@ -15,6 +17,8 @@ ROOMY = 0.26
 # Words that start further right than this would run out of the picture: they end there.
 TURN = 0.55
 
+Align = Literal["left", "right"]
+
 _X, _Y, _LEFT, _ROW = "x", "y", "left", "row"
 
 
@@ -25,7 +29,11 @@ def shares(parts: pl.DataFrame, title: str, subtitle: list[str]) -> ChartType:
     rows = int(placed.select(pl.col(_ROW).max()).item())
     height = ABOVE_PX + BAR_PX + rows * ROW_PX + 8
     layers = [_leaders(placed, height), _bar(placed, whole)]
-    for align, chosen in (("left", pl.col(_LEFT)), ("right", ~pl.col(_LEFT))):
+    sides: tuple[tuple[Align, pl.Expr], ...] = (
+        ("left", pl.col(_LEFT)),
+        ("right", ~pl.col(_LEFT)),
+    )
+    for align, chosen in sides:
         said = placed.filter(chosen)
         layers += [
             _words(said, StepShares.label, theme.STRONG, align, 0, height),
@@ -104,19 +112,18 @@ def _leaders(placed: pl.DataFrame, height: float) -> alt.Chart:
     lines: alt.Chart = (
         alt.Chart(placed.filter(pl.col(_ROW) > 0).with_columns(pl.col(_Y) + LINE_PX))
         .mark_rule(style=theme.RULE)
-        .encode(
-            x=alt.X(f"{_X}:Q"), y=_pixels(_Y, height), y2=alt.Y2Value(ABOVE_PX + BAR_PX)
-        )
+        .encode(x=alt.X(f"{_X}:Q"), y=_pixels(_Y, height), y2=alt.value(ABOVE_PX + BAR_PX))
     )
     return lines
 
 
 def _words(
-    said: pl.DataFrame, field: str, style: str, align: str, down: int, height: float
+    said: pl.DataFrame, field: str, style: str, align: Align, down: int, height: float
 ) -> alt.Chart:
+    dx = 6 if align == "left" else -6
     words: alt.Chart = (
         alt.Chart(said)
-        .mark_text(style=style, align=align, baseline="middle", dy=down, dx=6 if align == "left" else -6)
+        .mark_text(style=style, align=align, baseline="middle", dx=dx, dy=down)
         .encode(x=alt.X(f"{_X}:Q"), y=_pixels(_Y, height), text=alt.Text(f"{field}:N"))
     )
     return words

@@ -4,7 +4,7 @@ Charts name styles (`note`, `strong`, …) and never ink: the same chart then re
 on dark. Only marks that carry data have colours of their own, from the palette.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import vl_convert
@@ -25,11 +25,29 @@ class Scheme:
     muted: str
     line: str
     rule: str
+    padding: tuple[int, int, int, int]  # left, top, right, bottom
 
 
-LIGHT = Scheme(background="#ffffff", text="#1d2127", muted="#5b646e", line="#e3e6ea", rule="#aab2bb")
-PAGE_LIGHT = Scheme(background=None, text="#1d2127", muted="#5b646e", line="#e3e6ea", rule="#aab2bb")
-PAGE_DARK = Scheme(background=None, text="#e8eaed", muted="#a3abb5", line="#333a42", rule="#5d6671")
+# A page sets its own margins; the descenders of the lowest line still need room.
+_FLUSH = (0, 6, 0, 8)
+
+LIGHT = Scheme(
+    background="#ffffff",
+    text="#1d2127",
+    muted="#5b646e",
+    line="#e3e6ea",
+    rule="#aab2bb",
+    padding=(10, 10, 10, 10),
+)
+PAGE_LIGHT = replace(LIGHT, background=None, padding=_FLUSH)
+PAGE_DARK = Scheme(
+    background=None,
+    text="#e8eaed",
+    muted="#a3abb5",
+    line="#333a42",
+    rule="#5d6671",
+    padding=_FLUSH,
+)
 
 NOTE, STRONG, LABEL, INSIDE, MARKER, RULE, SHADE, LINE = (
     "note", "strong", "label", "inside", "marker", "ledge", "shade", "curve",
@@ -43,7 +61,7 @@ def config(scheme: Scheme) -> dict[str, Any]:
         "aria": False,
         "background": scheme.background or "transparent",
         "font": FONT,
-        "padding": 8,
+        "padding": dict(zip(("left", "top", "right", "bottom"), scheme.padding, strict=True)),
         "view": {"stroke": None},
         "title": {
             "anchor": "start",
@@ -95,7 +113,8 @@ def config(scheme: Scheme) -> dict[str, Any]:
 
 def themed(chart: ChartType) -> ChartType:
     """Give a finished chart the look of pictures."""
-    return chart.configure(**config(LIGHT))
+    dressed: ChartType = chart.configure(**config(LIGHT))
+    return dressed
 
 
 def spec(chart: ChartType) -> dict[str, Any]:

@@ -28,14 +28,17 @@ _US = 1000
 _LOW, _HIGH, _TEXT, _MIDDLE, _COVERED, _Y, _Y2 = (
     "low_y", "high_y", "text", "middle", "covered", "y", "y2",
 )  # fmt: skip
-_X_TITLE = "µs since the step's first GPU activity"
+_X_TITLE = "µs since the first GPU activity"
 _HOST_COLOURS = {OPERATORS: HOST, CALLS: CALL}
 
 
-def timeline(data: Timeline, title: str, subtitle: list[str]) -> ChartType:
-    """Draw the whole step as shares of bins, and below it one stretch of it in full."""
+def timeline(data: Timeline, what: str, title: str, subtitle: list[str]) -> ChartType:
+    """Draw the whole as shares of bins, and below it one stretch of it in full.
+
+    `what` the whole is: a step, or the recording.
+    """
     chart: ChartType = (
-        alt.vconcat(_overview(data), _stretch(data), spacing=30)
+        alt.vconcat(_overview(data, what), _stretch(data), spacing=30)
         .resolve_scale(fill="independent", color="independent")
         .properties(title=alt.TitleParams(text=title, subtitle=subtitle))
     )
@@ -66,7 +69,7 @@ def _stream_height(data: Timeline, name: str) -> int:
     return GPU_LANE_PX if share >= MINOR_STREAM else HOST_LANE_PX
 
 
-def _overview(data: Timeline) -> alt.LayerChart:
+def _overview(data: Timeline, what: str) -> ChartType:
     lanes = _lanes(data, stretch=False)
     parts = _placed_bins(pl.concat([data.host, data.busy]), lanes)
     tooltip = [
@@ -77,20 +80,27 @@ def _overview(data: Timeline) -> alt.LayerChart:
     ]
     x = _x(0, data.window.span_ns / _US, _X_TITLE)
     bars = alt.Chart(parts).mark_rect().encode(
-        x=x, x2=BusyBins.to_us, y=lanes.y(_LOW), y2=_HIGH, fill=_fill(_role_legend(data)), tooltip=tooltip
+        x=x,
+        x2=BusyBins.to_us,
+        y=lanes.y(_LOW),
+        y2=_HIGH,
+        fill=_fill(_role_legend(data)),
+        tooltip=tooltip,
     )  # fmt: skip
-    drawn: alt.LayerChart = alt.layer(
+    drawn: ChartType = alt.layer(
         _shade(data, lanes), bars, lanes.lines(), lanes.names(), _shade_note(data)
     ).properties(
         width=theme.WIDTH,
         height=lanes.height,
-        title=_panel_title("The whole step: height is the share of the time that is covered"),
+        title=_panel_title(f"The whole {what}: height is the share of the time that is covered"),
     )
     return drawn
 
 
 def _panel_title(text: str) -> alt.TitleParams:
-    return alt.TitleParams(text, fontSize=theme.TEXT_PX, fontWeight="normal", frame="group", offset=6)
+    return alt.TitleParams(
+        text, fontSize=theme.TEXT_PX, fontWeight="normal", frame="group", offset=6
+    )
 
 
 def _x(start: float, end: float, title: str) -> alt.X:
@@ -148,7 +158,7 @@ def _shade_note(data: Timeline) -> alt.Chart:
     return note
 
 
-def _stretch(data: Timeline) -> alt.LayerChart:
+def _stretch(data: Timeline) -> ChartType:
     lanes = _lanes(data, stretch=True)
     start, end = _edges(data).row(0)
     marks = _placed_marks(data.marks, lanes, (end - start) / theme.WIDTH)
@@ -166,7 +176,7 @@ def _stretch(data: Timeline) -> alt.LayerChart:
     waits = alt.Chart(marks.filter(idle)).mark_rect().encode(
         **base, color=_cause_colour(data), tooltip=tooltip
     )  # fmt: skip
-    drawn: alt.LayerChart = alt.layer(
+    drawn: ChartType = alt.layer(
         lanes.lines(), _arrows(data, lanes), work, waits, _inside(marks), lanes.names()
     ).properties(width=theme.WIDTH, height=lanes.height, title=_panel_title(_stretch_title(data)))
     return drawn
@@ -221,9 +231,7 @@ def _inside(marks: pl.DataFrame) -> alt.Chart:
     written: alt.Chart = (
         alt.Chart(said)
         .mark_text(style=theme.INSIDE, baseline="middle")
-        .encode(
-            x=alt.X(f"{_MIDDLE}:Q"), y=alt.Y(f"{_Y}:Q", axis=None), text=alt.Text(f"{_TEXT}:N")
-        )
+        .encode(x=alt.X(f"{_MIDDLE}:Q"), y=alt.Y(f"{_Y}:Q", axis=None), text=alt.Text(f"{_TEXT}:N"))
     )
     return written
 

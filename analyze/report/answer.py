@@ -1,23 +1,25 @@
 """Say the verdict in two sentences, and what it rests on."""
 
+from whichwall.analyze.names import printable
 from whichwall.analyze.quantities import (
     NOT_KNOWN,
     count,
     duration,
     percent,
+    significant,
     times,
     whole_percent,
-    with_unit,
 )
-from whichwall.analyze.report.document import Answer, Strong, Text
+from whichwall.analyze.report.document import Answer, Strong, Text, parts
 from whichwall.analyze.report.inputs import ReportInputs
-from whichwall.analyze.report.subject import Subject
-from whichwall.analyze.step_shares import ARITHMETIC, BYTES, KERNELS, LAUNCHES, known_shares
+from whichwall.analyze.report.subject import Subject, subject
+from whichwall.analyze.step_shares import known_shares
+from whichwall.analyze.thresholds import MAJORITY
+from whichwall.analyze.walls import ARITHMETIC, BYTES, KERNELS, LAUNCHES, MIXED
 from whichwall.schemas.summary import Floor, Shares, StepGroup, Summary
 
-MIXED = "mixed"
-# A verdict needs one part of the clean step to be at least this much of it (the definition).
-HALF = "at least half"
+# The share of the clean step that names a wall, in words.
+ENOUGH = f"at least {whole_percent(MAJORITY)}"
 
 _WHY: dict[str, str] = {
     LAUNCHES: "the GPU is idle for {share} of {step}, waiting to be told what to do next",
@@ -27,20 +29,27 @@ _WHY: dict[str, str] = {
 }
 
 
-def answer(inputs: ReportInputs, subject: Subject) -> Answer:
+def answer(inputs: ReportInputs) -> str:
+    """Return the verdict and why as plain text, for a terminal."""
+    said = headline(inputs, subject(inputs)).sentences
+    plain = [
+        "".join(part if isinstance(part, str) else part.text for part in parts(text))
+        for text in said
+    ]
+    return printable(" ".join(plain))
+
+
+def headline(inputs: ReportInputs, chosen: Subject) -> Answer:
     """Return the verdict, why, and the figures behind it."""
     verdict = inputs.summary.verdict
-    sentences = [_first(inputs, subject), _second(inputs.summary, subject)]
+    sentences = [_first(inputs, chosen), _second(inputs.summary, chosen)]
     if verdict.wall is not None and verdict.reason:
-        sentences.insert(1, _sentence(verdict.reason))
-    notes: list[Text] = []
-    if verdict.annotations:
-        notes.append(("During the clean stage: ", "; ".join(verdict.annotations), "."))
+        sentences.insert(1, sentence(verdict.reason))
     return Answer(
         wall=verdict.wall,
         sentences=tuple(s for s in sentences if s),
-        figures=tuple(_figures(inputs.summary, subject)),
-        notes=tuple(notes),
+        figures=tuple(_figures(inputs.summary, chosen)),
+        notes=tuple(sentence(note) for note in verdict.annotations),
     )
 
 
@@ -56,51 +65,66 @@ def who(inputs: ReportInputs) -> str:
     return f"{name} on {len(gpus)} × {gpus[0].name}"
 
 
-def _ended(text: str) -> str:
+def ended(text: str) -> str:
+    """Return a text that ends like a sentence."""
     text = text.strip()
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
-def _sentence(text: str) -> str:
-    return _ended(text[:1].upper() + text[1:])
+def sentence(text: str) -> str:
+    """Return a text that begins and ends like a sentence."""
+    return ended(text[:1].upper() + text[1:])
 
 
-def _clean_step(subject: Subject, group: StepGroup) -> str:
-    return f"a clean {subject.step} of {duration(group.clean_step_ns_median)}"
+def _clean_step(chosen: Subject, group: StepGroup) -> str:
+    return f"a clean {chosen.step} of {duration(group.clean_step_ns_median)}"
 
 
-def _first(inputs: ReportInputs, subject: Subject) -> Text:
+def _first(inputs: ReportInputs, chosen: Subject) -> Text:
     verdict = inputs.summary.verdict
-    group = subject.group
     if verdict.wall is None:
         reason = verdict.reason or "the run does not hold what a verdict needs"
-        return (Strong("No verdict"), f": {_ended(reason)}")
+        return (Strong("No verdict"), f": {ended(reason)}")
     shares = verdict.shares
     if verdict.wall == MIXED:
-        return (f"{who(inputs)} stands at ", Strong("no single wall"), _mixed(subject, shares))
+        return (f"{who(inputs)} stands at ", Strong("no single wall"), _mixed(chosen, shares))
     stands = (f"{who(inputs)} stands at the ", Strong(verdict.wall), " wall")
-    share = known_shares(shares).get(verdict.wall) if shares else None
-    if share is None or group is None or group.clean_step_ns_median is None:
-        return (*stands, ".")
-    why = _WHY[verdict.wall].format(
-        share=whole_percent(share), step=_clean_step(subject, group)
-    )
-    return (*stands, f": {why}.")
+    why = _why(verdict.wall, shares, chosen)
+    return (*stands, f": {why}." if why else ".")
 
 
-def _mixed(subject: Subject, shares: Shares | None) -> str:
-    if shares is None or subject.group is None:
+def _why(wall: str, shares: Shares | None, chosen: Subject) -> str | None:
+    """Say what the wall takes; without a clean step, what the trace shows of launches."""
+    group = chosen.group
+    share = known_shares(shares).get(wall) if shares else None
+    if group and group.clean_step_ns_median is not None:
+        if share is None and wall == LAUNCHES and group.busy_fraction_clean is not None:
+            share = 1 - group.busy_fraction_clean
+        if share is None:
+            return None
+        return _WHY[wall].format(share=whole_percent(share), step=_clean_step(chosen, group))
+    busy = group.busy_fraction_traced if group else None
+    window = group.window_ns_median if group else None
+    if group is None and chosen.device:
+        busy, window = chosen.device.busy_fraction, chosen.device.window_ns
+    if wall != LAUNCHES or busy is None:
+        return None
+    step = f"a traced {chosen.step} of {duration(window)}"
+    return _WHY[wall].format(share=whole_percent(1 - busy), step=step)
+
+
+def _mixed(chosen: Subject, shares: Shares | None) -> str:
+    if shares is None or chosen.group is None:
         return "."
     said = [f"{wall} {whole_percent(share)}" for wall, share in known_shares(shares).items()]
     return (
-        f": no part of {_clean_step(subject, subject.group)} is {HALF} of it "
-        f"({', '.join(said)})."
+        f": no part of {_clean_step(chosen, chosen.group)} is {ENOUGH} of it ({', '.join(said)})."
     )
 
 
-def _second(summary: Summary, subject: Subject) -> Text:
+def _second(summary: Summary, chosen: Subject) -> Text:
     """Say how far the GPU's work is from its floor, and what is left without this wall."""
-    group = subject.group
+    group = chosen.group
     said: list[str] = []
     if group and group.busy_ns_median is not None:
         busy = f"the GPU works {duration(group.busy_ns_median)} per step"
@@ -112,7 +136,7 @@ def _second(summary: Summary, subject: Subject) -> Text:
     predicted = summary.verdict.predicted_step_ms
     if predicted is not None:
         said.append(f"without this wall a step is predicted to take {duration(predicted * 1e6)}")
-    return _sentence("; ".join(said)) if said else ""
+    return sentence("; ".join(said)) if said else ""
 
 
 def _floor(summary: Summary) -> Floor | None:
@@ -120,14 +144,14 @@ def _floor(summary: Summary) -> Floor | None:
     return None if floor is None or floor.cached_weights else floor
 
 
-def _figures(summary: Summary, subject: Subject) -> list[tuple[str, str]]:
-    group = subject.group
+def _figures(summary: Summary, chosen: Subject) -> list[tuple[str, str]]:
+    group = chosen.group
     if group is None:
-        return _recording_figures(subject)
+        return _recording_figures(chosen)
     clean = duration(group.clean_step_ns_median)
-    figures = [(f"clean {subject.step}", clean)]
+    figures = [(f"clean {chosen.step}", clean)]
     if group.window_ns_median is not None:
-        figures.append((f"traced {subject.step}", duration(group.window_ns_median)))
+        figures.append((f"traced {chosen.step}", duration(group.window_ns_median)))
     if group.busy_ns_median is not None:
         fraction = group.busy_fraction_clean
         clean_or_traced = "of the clean step" if fraction is not None else "of the traced step"
@@ -140,12 +164,12 @@ def _figures(summary: Summary, subject: Subject) -> list[tuple[str, str]]:
     if group.kernels_median is not None:
         figures.append(("kernels per step", count(group.kernels_median)))
     if group.tokens_per_s is not None:
-        figures.append(("tokens per second", with_unit(group.tokens_per_s, "/s")))
+        figures.append(("tokens per second", significant(group.tokens_per_s)))
     return figures
 
 
-def _recording_figures(subject: Subject) -> list[tuple[str, str]]:
-    device = subject.device
+def _recording_figures(chosen: Subject) -> list[tuple[str, str]]:
+    device = chosen.device
     if device is None:
         return [("GPU activity", "none")]
     return [

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from whichwall import __version__
 from whichwall.analyze.report import conditions, idle, limits, measured, others, setting, work
-from whichwall.analyze.report.answer import answer
+from whichwall.analyze.report.answer import headline
 from whichwall.analyze.report.document import Block, Document, Paragraph
 from whichwall.analyze.report.inputs import ReportInputs
 from whichwall.analyze.report.subject import subject
@@ -15,7 +15,7 @@ def contents(inputs: ReportInputs, figures: Collection[str]) -> Document:
     chosen = subject(inputs)
     shown = set(figures)
     blocks: list[Block] = [
-        answer(inputs, chosen),
+        headline(inputs, chosen),
         *setting.setting(inputs, chosen),
         *measured.shares(inputs, chosen, shown),
         *measured.measured(inputs, chosen, shown),

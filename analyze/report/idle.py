@@ -35,10 +35,10 @@ def idle(subject: Subject, figures: set[str]) -> list[Block]:
     if causes.is_empty():
         return [*blocks, Paragraph("Nowhere: there is no gap between its activities.")]
     window = subject.group.window_ns_median if subject.group else subject.device.window_ns
-    whole = causes.get_column(_TOTAL).sum()
+    whole = int(causes.select(pl.col(_TOTAL).sum()).item())
     said = (
         f"As traced, the GPU is idle {duration(whole / subject.count)} {subject.per} (mean), in "
-        f"{count(round(causes.get_column(_COUNT).sum() / subject.count))} gaps; the window of one "
+        f"{count(round(subject.gaps.height / subject.count))} gaps; the window of one "
         f"{subject.step} is {duration(window)}. The profiler lengthens gaps whose end waits for "
         "the host."
     )

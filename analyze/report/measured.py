@@ -2,8 +2,16 @@
 
 import polars as pl
 
-from whichwall.analyze.quantities import NOT_KNOWN, count, duration, percent, times, with_unit
-from whichwall.analyze.report.answer import HALF
+from whichwall.analyze.quantities import (
+    NOT_KNOWN,
+    count,
+    duration,
+    percent,
+    several,
+    times,
+    with_unit,
+)
+from whichwall.analyze.report.answer import ENOUGH, sentence
 from whichwall.analyze.report.document import Block, Figure, Heading, Paragraph, Table, Text
 from whichwall.analyze.report.inputs import ReportInputs
 from whichwall.analyze.report.subject import Subject
@@ -13,7 +21,9 @@ from whichwall.schemas.summary import StepGroup, Summary
 
 NOTHING = "–"
 
-_CLEAN_FROM = {"passes": "clean passes of this run", "option": "the clean step given by hand"}
+PASSES, OPTION = "passes", "option"
+
+_CLEAN_FROM = {PASSES: "clean passes of this run", OPTION: "the clean step given by hand"}
 
 
 def diagnostic(summary: Summary, code: DiagnosticCode) -> str | None:
@@ -22,48 +32,54 @@ def diagnostic(summary: Summary, code: DiagnosticCode) -> str | None:
 
 
 def no_clean_reason(summary: Summary) -> str:
-    """Say why there is no clean time."""
-    return diagnostic(summary, "no_clean_timing") or (
+    """Say in a sentence why there is no clean time."""
+    said = diagnostic(summary, "no_clean_timing") or (
         "the run holds no passes timed without the profiler, and no clean step was given"
     )
+    return sentence(said)
 
 
 def shares(inputs: ReportInputs, subject: Subject, figures: set[str]) -> list[Block]:
     """Return how the clean step divides, and the test that makes a verdict of it."""
-    blocks: list[Block] = [Heading(f"Where the clean {subject.step} goes")]
+    blocks: list[Block] = [Heading(f"Where the clean {_step(subject)} goes")]
     if "shares" in figures:
         blocks.append(Figure("shares", "Parts of the clean step; they add up to all of it."))
         test = (
             "The test: a wall is named when its part of the clean step is "
-            f"{HALF}; otherwise the answer is mixed. Launches are the time in which the GPU is "
+            f"{ENOUGH}; otherwise the answer is mixed. Launches are the time in which the GPU is "
             "idle, kernels the time it works beyond its floor, bytes or arithmetic the floor "
             "itself, named after the larger of its two totals."
         )
         blocks.append(Paragraph(test))
     else:
-        blocks.append(Paragraph(f"{NOT_KNOWN.capitalize()}: {_no_shares(inputs.summary, subject)}"))
+        blocks.append(Paragraph(f"{NOT_KNOWN.capitalize()}. {_no_shares(inputs.summary, subject)}"))
     return blocks
+
+
+def _step(subject: Subject) -> str:
+    return subject.step if subject.group else "step"
 
 
 def _no_shares(summary: Summary, subject: Subject) -> str:
     if subject.device is None:
-        return summary.verdict.reason or "the run holds no GPU activity."
+        return sentence(summary.verdict.reason or "the run holds no GPU activity")
     if subject.group is None:
-        return "no steps were found in the trace, so there is no step to divide."
+        return "No steps were found in the trace, so there is no step to divide."
     if subject.group.clean_step_ns_median is None:
         return no_clean_reason(summary)
-    return "there is no floor to compare the work with; see the section on the floor."
+    return "There is no floor to compare the work with; see the section on the floor."
 
 
 def measured(inputs: ReportInputs, subject: Subject, figures: set[str]) -> list[Block]:
     """Return the table of one step, the profiler's view beside the clean one."""
-    blocks: list[Block] = [Heading(f"The {subject.step}, traced and clean")]
     group = subject.group
+    heading = f"The {subject.step}, traced and clean" if group else "The recording"
+    blocks: list[Block] = [Heading(heading)]
     if group is None:
         blocks.append(Paragraph(_no_steps(subject)))
     else:
         blocks += [
-            Paragraph(_how(inputs, subject, group)),
+            Paragraph(_how(inputs, group)),
             Table(
                 head=(f"median {subject.step}", "traced, under the profiler", "clean, without it"),
                 rows=tuple(_rows(inputs.summary, group)),
@@ -72,8 +88,8 @@ def measured(inputs: ReportInputs, subject: Subject, figures: set[str]) -> list[
         ]
     if "timeline" in figures:
         says = (
-            "One step of median length. Above, height is the share of each stretch of time that "
-            "is covered; below, a part of it activity by activity."
+            "Host and GPU over time: above, height is the share of each stretch that is covered; "
+            "below, a part of it activity by activity."
         )
         blocks.append(Figure("timeline", says))
     return blocks
@@ -90,18 +106,21 @@ def _no_steps(subject: Subject) -> str:
     )
 
 
-def _how(inputs: ReportInputs, subject: Subject, group: StepGroup) -> str:
+def _how(inputs: ReportInputs, group: StepGroup) -> str:
     found = inputs.summary.steps.found_by
-    said = f"{group.count} steps, found by {found or 'means unknown'}. "
+    said = f"{several(group.count, 'step')}, found by {found or 'means unknown'}. "
     if group.clean_step_ns_median is None:
-        return f"{said}The clean step is {NOT_KNOWN}: {no_clean_reason(inputs.summary)}"
+        return f"{said}The clean step is {NOT_KNOWN}. {no_clean_reason(inputs.summary)}"
     source = _CLEAN_FROM.get(group.clean_from or "", NOT_KNOWN)
     passes = _clean_passes(inputs.passes, group)
-    number = f"{passes:,} " if group.clean_from == "passes" and passes else ""
+    number = f"{passes:,} " if group.clean_from == PASSES and passes else ""
+    said += f"Clean times are from {number}{source}."
+    if group.busy_ns_median is None:
+        return said
     return (
-        f"{said}Clean times are from {number}{source}. The profiler lengthens the host's part of "
-        "a step, so gaps and fractions of the trace are not those of the clean step; the work of "
-        "the GPU is taken to be the same in both."
+        f"{said} The profiler lengthens the host's part of a step, so gaps and fractions of the "
+        "trace are not those of the clean step; the work of the GPU is taken to be the same in "
+        "both."
     )
 
 
@@ -119,21 +138,24 @@ def _rows(summary: Summary, group: StepGroup) -> list[tuple[Text, Text, Text]]:
         clean += (
             f" (p10 {duration(group.clean_step_ns_p10)}, p90 {duration(group.clean_step_ns_p90)})"
         )
-    traced_busy = duration(group.busy_ns_median)
-    rows: list[tuple[Text, Text, Text]] = [
-        ("step", duration(group.window_ns_median), clean),
-        ("GPU busy", traced_busy, "the same" if group.busy_ns_median is not None else NOT_KNOWN),
+    rows: list[tuple[Text, Text, Text]] = [("step", duration(group.window_ns_median), clean)]
+    if group.busy_ns_median is not None:
+        rows += _gpu_rows(group)
+    rows.append(("throughput", NOTHING, with_unit(group.tokens_per_s, "tokens/s")))
+    rows.append(("bytes achieved", NOTHING, with_unit(group.achieved_gbps, "GB/s")))
+    rows.append(("arithmetic achieved", NOTHING, with_unit(group.achieved_tflops, "TFLOP/s")))
+    rows.append(("step over its floor", NOTHING, times(group.times_floor)))
+    waits = (("TTFT", summary.ttft_ns), ("TPOT", summary.tpot_ns))
+    return rows + [(name, NOTHING, duration(ns)) for name, ns in waits if ns is not None]
+
+
+def _gpu_rows(group: StepGroup) -> list[tuple[Text, Text, Text]]:
+    same = NOT_KNOWN if group.clean_step_ns_median is None else "the same"
+    return [
+        ("GPU busy", duration(group.busy_ns_median), same),
         ("busy fraction", percent(group.busy_fraction_traced), percent(group.busy_fraction_clean)),
         ("kernels", count(group.kernels_median), NOTHING),
         ("launch calls", count(group.launches_median), NOTHING),
         ("median kernel", duration(group.kernel_median_ns), NOTHING),
         ("median gap", duration(group.gap_median_ns), NOT_KNOWN),
-        ("tokens per second", NOTHING, with_unit(group.tokens_per_s, "/s")),
-        ("bytes achieved", NOTHING, with_unit(group.achieved_gbps, "GB/s")),
-        ("arithmetic achieved", NOTHING, with_unit(group.achieved_tflops, "TFLOP/s")),
-        ("step over its floor", NOTHING, times(group.times_floor)),
     ]
-    for name, value in (("TTFT", summary.ttft_ns), ("TPOT", summary.tpot_ns)):
-        if value is not None:
-            rows.append((name, NOTHING, duration(value)))
-    return rows

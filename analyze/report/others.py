@@ -28,7 +28,8 @@ def groups(inputs: ReportInputs) -> list[Block]:
         "clean step", "traced step", "GPU busy", "busy, clean", "largest part",
     )  # fmt: skip
     rows = tuple(_group_row(group, points.get(group.point, {})) for group in found[:MOST_ROWS])
-    blocks: list[Block] = [Heading("All steps"), Table(head=head, rows=rows, align="rrrlrrrlrrrrrl")]
+    table = Table(head=head, rows=rows, align="rrrlrrrlrrrrrl")
+    blocks: list[Block] = [Heading("All steps"), table]
     if len(found) > MOST_ROWS:
         blocks.append(Paragraph(f"{len(found) - MOST_ROWS} more are in summary.json."))
     return blocks

@@ -11,7 +11,6 @@ import polars as pl
 from whichwall.analyze.report.inputs import ReportInputs
 from whichwall.schemas.activities import Activities
 from whichwall.schemas.gaps import Gaps
-from whichwall.schemas.passes import DECODE
 from whichwall.schemas.steps import Steps
 from whichwall.schemas.summary import Device, StepGroup, Summary
 
@@ -29,7 +28,7 @@ class Subject:
     @property
     def count(self) -> int:
         """How many steps; 1 where the whole recording is meant."""
-        return self.group.count if self.group else 1
+        return max(1, self.group.count) if self.group else 1
 
     @property
     def step(self) -> str:
@@ -37,6 +36,11 @@ class Subject:
         if self.group is None:
             return "recording"
         return f"{self.group.phase} step" if self.group.phase else "step"
+
+    @property
+    def whole(self) -> str:
+        """What the timeline shows: a step, or the recording."""
+        return "step" if self.group else "recording"
 
     @property
     def per(self) -> str:
@@ -82,15 +86,8 @@ def subject(inputs: ReportInputs) -> Subject:
 
 
 def _group(summary: Summary) -> StepGroup | None:
-    """Return the group of the floor that the verdict rests on, else of decode, else the first."""
-    groups = summary.steps.groups
-    floor = summary.floors
-    if floor:
-        same = [g for g in groups if (g.phase, g.point) == (floor.phase, floor.point)]
-        if same:
-            return same[0]
-    decode = [g for g in groups if g.phase == DECODE]
-    return next(iter(decode or groups), None)
+    """Return the group that the verdict rests on: the first."""
+    return next(iter(summary.steps.groups), None)
 
 
 def _device(summary: Summary, group: StepGroup | None) -> Device | None:

@@ -1,5 +1,7 @@
 """Say what the GPU works on: time by role, and the kernels that take most of it."""
 
+from dataclasses import dataclass
+
 import polars as pl
 
 from whichwall.analyze.names import short_name
@@ -10,7 +12,6 @@ from whichwall.analyze.report.subject import Subject
 from whichwall.schemas.activities import Activities
 from whichwall.schemas.roles import (
     BY_NAME,
-    BY_NOTHING,
     BY_ORDER,
     BY_REFERENCE,
     BY_SHAPE,
@@ -21,57 +22,82 @@ from whichwall.schemas.summary import RoleTotal
 
 # The rest is in roles.parquet; a dozen kernels usually hold nine tenths of the time.
 MOST_KERNELS = 12
+NAME_WIDTH = 56
 
 _METHODS = {
     BY_SHAPE: "the shapes of their operators",
     BY_ORDER: "their place in the order of a layer",
     BY_REFERENCE: "a run of the same model that was traced eagerly",
     BY_NAME: "their names",
-    BY_NOTHING: "nothing: their role is unknown",
 }
 _TOTAL, _COUNT, _MEDIAN, _SHORT = "total", "count", "median", "short"
 
 
-def totals(inputs: ReportInputs, subject: Subject) -> tuple[list[RoleTotal], int]:
-    """Return the totals per role of the subject, and the number of steps that they are of."""
+@dataclass(frozen=True)
+class Totals:
+    """Time per role, and what it is the time of."""
+
+    rows: list[RoleTotal]  # those that took any, the largest first
+    steps: int | None  # how many steps they add up; null: the whole recording
+    on_gpu: bool
+
+    @property
+    def per(self) -> str:
+        """Return the words that follow a quantity."""
+        return "in all" if self.steps is None else "per step"
+
+    @property
+    def divisor(self) -> int:
+        """What brings the totals to that quantity."""
+        return self.steps or 1
+
+
+def totals(inputs: ReportInputs, subject: Subject) -> Totals:
+    """Return the totals per role of the subject: its steps, its device, or the CPU's operators."""
+    steps = None
+    rows = inputs.summary.cpu_roles
     if subject.group and subject.group.roles:
-        return list(subject.group.roles), max(1, subject.group.count)
-    if subject.device and subject.device.roles:
-        return list(subject.device.roles), 1
-    return list(inputs.summary.cpu_roles), max(1, subject.count)
+        rows, steps = subject.group.roles, max(1, subject.group.count)
+    elif subject.device:
+        rows = subject.device.roles
+    busy = sorted((t for t in rows if t.busy_ns > 0), key=lambda t: (-t.busy_ns, t.role))
+    return Totals(busy, steps, on_gpu=subject.device is not None)
 
 
 def work(inputs: ReportInputs, subject: Subject, figures: set[str]) -> list[Block]:
     """Return the tables of roles and kernels."""
-    on_gpu = subject.device is not None
-    where = "GPU" if on_gpu else "CPU"
+    found = totals(inputs, subject)
+    where = "GPU" if found.on_gpu else "CPU"
     blocks: list[Block] = [Heading(f"What the {where} works on")]
-    rows, steps = totals(inputs, subject)
-    busy = [t for t in rows if t.busy_ns > 0]
-    if not busy:
+    if not found.rows:
         blocks.append(Paragraph(f"Not known: no {where} activity with a role is on record."))
         return blocks
     if "roles" in figures:
         blocks.append(Figure("roles", f"{where} time by the part of the model it works for."))
-    blocks.append(_roles_table(busy, steps, subject, on_gpu=on_gpu))
-    if on_gpu:
+    blocks.append(_roles_table(found))
+    if found.on_gpu:
         blocks.append(Paragraph(_attribution(subject)))
         blocks += _kernels(inputs, subject)
     return blocks
 
 
-def _roles_table(rows: list[RoleTotal], steps: int, subject: Subject, *, on_gpu: bool) -> Table:
-    ordered = sorted(rows, key=lambda t: (-t.busy_ns, t.role))
+def _roles_table(found: Totals) -> Table:
+    what = "activities" if found.on_gpu else "operators"
     return Table(
         head=(
             "role",
-            f"time {subject.per}",
+            f"time {found.per}",
             "share",
-            f"{'activities' if on_gpu else 'operators'} {subject.per}",
+            f"{what} {found.per}",
         ),
         rows=tuple(
-            (Code(t.role), duration(t.busy_ns / steps), percent(t.share), count(t.kernels / steps))
-            for t in ordered
+            (
+                Code(t.role),
+                duration(t.busy_ns / found.divisor),
+                percent(t.share),
+                count(t.kernels / found.divisor),
+            )
+            for t in found.rows
         ),
         align="lrrr",
     )
@@ -81,22 +107,24 @@ def _attribution(subject: Subject) -> str:
     known = subject.group.attributed_share if subject.group else None
     if known is None and subject.device:
         known = subject.device.attributed_share
-    said = f"{percent(known)} of this time has a role; the rest is `{OTHER}`."
-    said = said.replace("`", "")
+    if known == 1:
+        said = "All of this time has a role."
+    else:
+        said = f"{percent(known)} of this time has a role; the rest is called {OTHER}."
     methods = subject.device.methods if subject.device else {}
     told = [
-        f"{count(number)} by {_METHODS[method]}"
+        f"by {_METHODS[method]} ({count(number)})"
         for method, number in methods.items()
         if number and method in _METHODS
     ]
-    return f"{said} Activities of the recording were told apart: {'; '.join(told)}." if told else said
+    return f"{said} Activities were told apart {'; '.join(told)}." if told else said
 
 
 def _kernels(inputs: ReportInputs, subject: Subject) -> list[Block]:
     ranked = kernels(inputs, subject)
     if ranked.is_empty():
         return []
-    whole = ranked.get_column(_TOTAL).sum()
+    whole = int(ranked.select(pl.col(_TOTAL).sum()).item())
     shown = ranked.head(MOST_KERNELS)
     rows = tuple(
         (
@@ -113,7 +141,7 @@ def _kernels(inputs: ReportInputs, subject: Subject) -> list[Block]:
         "kernel or copy", "role", f"count {subject.per}", f"time {subject.per}", "median", "share",
     )  # fmt: skip
     left = ranked.height - shown.height
-    rest = 1 - shown.get_column(_TOTAL).sum() / whole
+    rest = 1 - int(shown.select(pl.col(_TOTAL).sum()).item()) / whole
     said = "The kernels that take most of the time, their names shortened"
     tail = f"; {count(left)} more take {percent(rest)} together." if left else "."
     return [
@@ -130,10 +158,11 @@ def kernels(inputs: ReportInputs, subject: Subject) -> pl.DataFrame:
         .filter(subject.work.to_series())
     )
     names = mine.get_column(Activities.name).unique().to_list()
+    short = [short_name(name, NAME_WIDTH) for name in names]
     return (
         mine.with_columns(
             pl.col(Activities.name)
-            .replace_strict(names, [short_name(name) for name in names], return_dtype=pl.String)
+            .replace_strict(names, short, return_dtype=pl.String)
             .alias(_SHORT)
         )
         .group_by(_SHORT, Roles.role)

@@ -1,0 +1,152 @@
+"""Say what part of the model operator time works for, on a run without a GPU.
+
+The operators of a thread nest. Those that do the work (`aten::addmm` inside `aten::linear`) are
+given roles as kernels are, in the order in which they began; what an operator calls has its
+role, what only calls it (and views, which do nothing) has the role of the work done there.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from whichwall.analyze.role_candidates import rule_word
+from whichwall.analyze.role_looks import look
+from whichwall.analyze.role_order import ROLE_NAMES, ROLE_OF_STAGE, Numbers, walk_all
+from whichwall.analyze.role_stages import Flags
+from whichwall.analyze.operators import Operator, read_word
+from whichwall.schemas.activities import Activities
+from whichwall.schemas.model import Model
+from whichwall.schemas.ops import Ops
+from whichwall.schemas.role_totals import OperatorRoleTotals
+from whichwall.schemas.roles import OTHER, ROLES
+from whichwall.schemas.run import polars_schema
+
+# They hand the work to an operator whose shapes say more; without one, they do it themselves.
+WRAPPERS = frozenset({"linear", "matmul", "to_copy", "clone"})
+
+THREAD = (Ops.point, Ops.rank, Ops.pid, Ops.tid)
+NOBODY = -1
+
+
+@dataclass(frozen=True)
+class Nesting:
+    """The operators of a run, those of a thread together, each before what it calls."""
+
+    order: Numbers  # row of each
+    caller: Numbers  # position of the operator that called it; NOBODY at the top
+    thread: Numbers  # number of its thread
+    self_ns: Numbers  # its time without the operators it called
+
+
+def attribute_ops(ops: pl.DataFrame, model: Model | None) -> pl.DataFrame:
+    """Return operator self time by role, a row of `OperatorRoleTotals` for each that occurs."""
+    looks = look(
+        ops.select(
+            pl.lit("").alias(Activities.name),
+            pl.col(Ops.name).alias(Activities.op_name),
+            pl.col(Ops.input_dims).alias(Activities.op_dims),
+            pl.col(Ops.input_types).alias(Activities.op_types),
+        ),
+        model,
+    )
+    nested = nest(ops)
+    works = _workers(ops[Ops.name].gather(nested.order), nested.caller)
+    workers = np.flatnonzero(works)
+    threads = np.split(workers, np.flatnonzero(np.diff(nested.thread[workers])) + 1)
+    found = walk_all(looks.of_row[nested.order], looks.costs, threads)
+    role = np.where(found.belongs, ROLE_OF_STAGE[found.stage], len(ROLE_NAMES))
+    return _totals(_spread(role, works, nested), nested.self_ns)
+
+
+def nest(ops: pl.DataFrame) -> Nesting:
+    """Find what called each operator: the innermost one open on its thread when it began."""
+    ordered = ops.with_row_index("row").sort(
+        *THREAD, Ops.start_ns, Ops.dur_ns, "row", descending=[False] * 5 + [True, False]
+    )
+    starts, durations = ordered[Ops.start_ns].to_list(), ordered[Ops.dur_ns].to_list()
+    thread = ordered.select(pl.struct(THREAD).rle_id()).to_series().to_list()
+    caller = [NOBODY] * len(starts)
+    own = list(durations)
+    open_ops: list[int] = []
+    for i, (start, duration) in enumerate(zip(starts, durations, strict=True)):
+        while open_ops and (
+            thread[open_ops[-1]] != thread[i]
+            or starts[open_ops[-1]] + durations[open_ops[-1]] <= start
+        ):
+            open_ops.pop()
+        if open_ops:
+            caller[i] = open_ops[-1]
+            own[open_ops[-1]] -= duration
+        open_ops.append(i)
+    return Nesting(
+        order=ordered["row"].to_numpy().astype(np.int64),
+        caller=np.array(caller, np.int64),
+        thread=np.array(thread, np.int64),
+        self_ns=np.maximum(np.array(own, np.int64), 0),
+    )
+
+
+def _workers(names: pl.Series, caller: Numbers) -> Flags:
+    """Tell which operators do work of their own: the outermost whose work is known by name."""
+    words = {name: read_word(name) for name in names.unique()}
+    known = {name for name, word in words.items() if rule_word(Operator(word, (), ()))}
+    wrapping = {name for name in known if words[name] in WRAPPERS}
+    works = [False] * len(names)
+    covered = [False] * len(names)
+    below = [False] * len(names)
+
+    def mark(wanted: set[str]) -> None:
+        for i, (name, above) in enumerate(zip(names, caller.tolist(), strict=True)):
+            covered[i] = above != NOBODY and (covered[above] or works[above])
+            works[i] = works[i] or (name in wanted and not covered[i] and not below[i])
+
+    mark(known - wrapping)
+    for i in range(len(names) - 1, -1, -1):
+        above = int(caller[i])
+        if above != NOBODY:
+            below[above] = below[above] or below[i] or works[i]
+    mark(wrapping)
+    return np.array(works, bool)
+
+
+def _spread(role: Numbers, works: Flags, nested: Nesting) -> Numbers:
+    """Give every operator a role: that of the work it is part of, calls, or follows."""
+    spread: list[int | None] = [
+        int(r) if own else None for r, own in zip(role, works, strict=True)
+    ]
+    callers = nested.caller.tolist()
+    for i, above in enumerate(callers):
+        if spread[i] is None and above != NOBODY:
+            spread[i] = spread[above]
+    for i in range(len(callers) - 1, -1, -1):
+        above = callers[i]
+        if above != NOBODY and not works[above] and spread[i] is not None:
+            spread[above] = spread[i]
+    filled = pl.DataFrame({"role": spread, "thread": nested.thread}).select(
+        pl.col("role").forward_fill().over("thread").fill_null(len(ROLE_NAMES))
+    )
+    return filled["role"].to_numpy().astype(np.int64)
+
+
+def _totals(role: Numbers, self_ns: Numbers) -> pl.DataFrame:
+    names = np.array([*ROLE_NAMES, OTHER])
+    order = pl.col(OperatorRoleTotals.role).replace_strict(
+        list(ROLES), list(range(len(ROLES))), return_dtype=pl.Int64
+    )
+    return (
+        pl.DataFrame(
+            {OperatorRoleTotals.role: names[role], OperatorRoleTotals.self_ns: self_ns}
+        )
+        .group_by(OperatorRoleTotals.role)
+        .agg(pl.col(OperatorRoleTotals.self_ns).sum(), pl.len().alias(OperatorRoleTotals.ops))
+        .with_columns(
+            (pl.col(OperatorRoleTotals.self_ns) / pl.col(OperatorRoleTotals.self_ns).sum())
+            .fill_nan(None)
+            .alias(OperatorRoleTotals.share)
+        )
+        .sort(order)
+        .select(
+            pl.col(name).cast(type_) for name, type_ in polars_schema(OperatorRoleTotals).items()
+        )
+    )

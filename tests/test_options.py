@@ -1,0 +1,54 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from whichwall.collect.options import CollectOptions, command_line, default_out, without_folders
+from whichwall.schemas.errors import UsageError
+from whichwall.schemas.points import Points
+
+POINT: dict[str, object] = {Points.dtype: "bfloat16", Points.prompt_tokens: 1024}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"mode": "ladder"}, "--mode ladder: not built; this whichwall has decode, prefill"),
+        ({"engine": "vllm"}, "--engine vllm: not built; this whichwall has eager"),
+        ({"dtype": "int3"}, "--dtype int3: not built"),
+        ({"attention": "magic"}, "--attention magic: not built"),
+        ({"new_tokens": 1}, "--new-tokens 1: must be at least 2"),
+        ({"batch_size": 0}, "--batch-size 0: must be at least 1"),
+        ({"prompt_tokens": 0}, "--prompt-tokens 0: must be at least 1"),
+        ({"sample_interval_ms": 0}, "--sample-interval-ms 0: must be at least 1"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_option(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        CollectOptions(**given).check()
+
+    assert str(refused.value).startswith(message)
+
+
+def test_a_prefill_needs_no_second_token() -> None:
+    CollectOptions(mode="prefill", new_tokens=1).check()
+
+
+def test_the_command_is_rebuilt_without_folders(tmp_path: Path) -> None:
+    options = CollectOptions(weights=str(tmp_path / "mine"), quick=True, out=tmp_path / "run")
+
+    assert command_line(options, str(tmp_path / "secret" / "config.json"), "cuda", POINT) == (
+        "whichwall collect --mode decode --model config.json --weights mine --engine eager "
+        "--attention auto --dtype bfloat16 --prompt-tokens 1024 --new-tokens 32 --batch-size 1 "
+        "--device cuda --sample-interval-ms 100 --quick"
+    )
+
+
+def test_a_hub_id_is_no_path() -> None:
+    assert without_folders("Qwen/Qwen2.5-0.5B") == "Qwen/Qwen2.5-0.5B"
+
+
+def test_a_run_is_named_from_mode_model_device_and_time() -> None:
+    out = default_out("decode", "Qwen/Qwen2.5-0.5B", "NVIDIA H200", "20261129T120000Z")
+
+    assert out == Path("traces/decode-qwen2.5-0.5b-nvidia-h200-20261129T120000Z")
