@@ -1,8 +1,8 @@
 """From a run to its summary and report: reads the run, calls the analyses, writes the folder."""
 
-import os
 import shutil
 from pathlib import Path
+from uuid import uuid4
 
 import polars as pl
 import pyarrow as pa
@@ -19,6 +19,7 @@ from whichwall.schemas.run import Run, open_run
 
 SUMMARY_FILE, ROLES_FILE = "summary.json", "roles.parquet"
 NS_PER_MS = 1e6
+LONGEST_STEP_MS = 86_400_000  # a day
 
 
 def analyze(run: Run, *, clean_step_ms: float | None = None) -> ReportInputs:
@@ -30,7 +31,12 @@ def analyze(run: Run, *, clean_step_ms: float | None = None) -> ReportInputs:
 
     Raises:
         InputError: a table of the run is damaged.
+        UsageError: the step time is none.
     """
+    if clean_step_ms is not None and not 0 < clean_step_ms < LONGEST_STEP_MS:
+        raise UsageError(
+            f"a clean step of {clean_step_ms} ms; expected milliseconds above 0, below a day"
+        )
     trace = read_trace(run)
     passes, samples = run.passes.collect(), run.samples.collect()
     option_ns = None if clean_step_ms is None else round(clean_step_ms * NS_PER_MS)
@@ -74,7 +80,7 @@ def write_analysis(inputs: ReportInputs, out: Path) -> None:
         raise UsageError(
             f"{out}: exists and is no report (no {SUMMARY_FILE} in it); give another --out"
         )
-    partial = out.parent / f".{out.name}.{os.getpid()}.partial"
+    partial = out.parent / f".{out.name}.{uuid4().hex[:8]}.partial"
     try:
         partial.mkdir(parents=True)
         (partial / SUMMARY_FILE).write_bytes(inputs.summary.encode())

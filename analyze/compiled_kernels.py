@@ -34,11 +34,7 @@ _WORD = re.compile(
     + r")(?![a-z])"
 )
 # What a kernel is taken to do whose name lists nothing.
-_SILENT = {
-    "poi": frozenset({"mul", "add", "copy"}),
-    "per": frozenset({"mean"}),
-    "red": frozenset({"mean"}),
-}
+_POINTWISE_WORDS, _REDUCING_WORDS = frozenset({"mul", "add", "copy"}), frozenset({"mean"})
 
 
 class Compiled(NamedTuple):
@@ -60,7 +56,8 @@ def read_compiled(name: str, op: Operator | None, dims: Dims) -> Compiled | None
         known = (*known, roles.RESIDUAL)
     shapes = op.shapes[-1:] if op else ()
     types = op.types[-1:] if op else ()
-    return Compiled(words or _SILENT[found["form"]], Operator("", shapes, types), known)
+    silent = _REDUCING_WORDS if found["form"] in REDUCING else _POINTWISE_WORDS
+    return Compiled(words or silent, Operator("", shapes, types), known)
 
 
 def _sums_streams(op: Operator, dims: Dims) -> bool:

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from whichwall.analyze.links import LAUNCH_NAME
+from whichwall.analyze.links import LAUNCH_NAME, NO_LINK
 from whichwall.schemas.activities import Activities
+from whichwall.schemas.kernels import Kernels
 from whichwall.schemas.launches import Launches
 
 NOT_A_LAUNCH = r"(?i)HostFunc|KernelExHost"
 BEGIN_CAPTURE, END_CAPTURE = r"(?i)StreamBeginCapture", r"(?i)StreamEndCapture"
 THREAD = [Launches.point, Launches.rank, Launches.tid]
+CALL = [Launches.point, Launches.rank, Launches.correlation]
 
 # A replay with less than half the kernels of the median replay lacks records.
 UNDERRECORDED_SHARE = 0.5
@@ -36,13 +38,26 @@ class Completeness:
     underrecorded_replays: int
 
 
-def completeness(activities: pl.DataFrame, launches: pl.DataFrame) -> Completeness:
-    """Compare launches with GPU rows, both ways."""
-    expected = _expected(launches)
-    recorded = activities.group_by(Activities.launch).agg(pl.len().alias(_KERNELS))
-    counted = expected.join(recorded, on=Activities.launch, how="left", maintain_order="left")
+def completeness(
+    activities: pl.DataFrame, launches: pl.DataFrame, kernels: pl.DataFrame
+) -> Completeness:
+    """Compare launches with GPU rows, both ways.
+
+    Args:
+        activities: linked `Activities`.
+        launches: all `Launches`.
+        kernels: all `Kernels`, void ones too: a broken record is a record.
+    """
+    recorded = (
+        kernels.filter(pl.col(Kernels.correlation) != NO_LINK)
+        .group_by(CALL)
+        .agg(pl.len().alias(_KERNELS))
+    )
+    counted = _expected(launches).join(recorded, on=CALL, how="left", maintain_order="left")
     counted = _without_outer_calls(counted)
     lost = counted.filter(pl.col(_KERNELS).is_null())
+    if kernels.height and not recorded.height:
+        lost = lost.clear()  # GPU rows that name no launch at all: which one left none is unknown
     found = counted.filter(pl.col(_KERNELS).is_not_null())
     late = pl.col(Activities.start_ns) < pl.col(Activities.launch_start_ns)
     return Completeness(
@@ -62,7 +77,6 @@ def _expected(launches: pl.DataFrame) -> pl.DataFrame:
     ends = name.str.contains(END_CAPTURE).cast(pl.Int32)
     return (
         launches.with_columns(
-            pl.int_range(pl.len(), dtype=pl.Int64).alias(Activities.launch),
             (pl.col(Launches.start_ns) + pl.col(Launches.dur_ns)).alias(_END),
         )
         .sort([*THREAD, Launches.start_ns, _END], descending=[False] * 4 + [True], nulls_last=True)

@@ -105,24 +105,30 @@ def _work_timed(timings: pl.DataFrame, point: int, rank: int, phase: str | None)
     rows = timings.filter(
         (pl.col(Timings.point) == point)
         & (pl.col(Timings.rank) == rank)
-        & (pl.col(Timings.phase) == phase)
+        & pl.col(Timings.phase).eq_missing(pl.lit(phase, pl.String))
     )
     for stage in (CLEAN, PROFILED):
         found = rows.filter(pl.col(Timings.stage) == stage)
         if found.height:
-            row = found.row(0, named=True)
-            batch = row[Timings.batch] or 1
-            return Work(
-                batch, round(row[Timings.tokens] / batch), round(row[Timings.context_tokens] or 0)
-            )
+            return _work_of(found.row(0, named=True), phase)
     return None
+
+
+def _work_of(row: dict[str, float | None], phase: str | None) -> Work | None:
+    batch, tokens, context = (
+        row[Timings.batch], row[Timings.tokens], row[Timings.context_tokens]
+    )  # fmt: skip
+    if not batch or not tokens:
+        return None
+    known = context is not None or phase != DECODE
+    return Work(round(batch), round(tokens / batch), round(context or 0), context_known=known)
 
 
 def _work_traced(steps: pl.DataFrame, point: int, rank: int, phase: str | None) -> Work | None:
     rows = steps.filter(
         (pl.col(Steps.point) == point)
         & (pl.col(Steps.rank) == rank)
-        & (pl.col(Steps.phase) == phase)
+        & pl.col(Steps.phase).eq_missing(pl.lit(phase, pl.String))
     )
     batch, tokens = rows[Steps.batch].median(), rows[Steps.tokens].median()
     if not isinstance(batch, float) or not isinstance(tokens, float) or batch < 1:

@@ -7,6 +7,8 @@ from whichwall.schemas.gaps import CAUSES, Gaps
 
 # Six bins a decade: neighbouring bars differ by a factor of 1.47.
 BINS_PER_DECADE = 6
+# log10(1000) comes out as 2.9999999999999996; no two lengths in whole ns are this close.
+_ROUNDING = 1e-11
 _US = 1000.0
 
 
@@ -17,7 +19,7 @@ def gap_lengths(gaps: pl.DataFrame) -> pl.DataFrame:
     order of `CAUSES`.
     """
     length = pl.col(Gaps.dur_ns)
-    number = (length.log10() * BINS_PER_DECADE).floor().cast(pl.Int64)
+    number = (length.log10() * BINS_PER_DECADE + _ROUNDING).floor().cast(pl.Int64)
     total = pl.col(GapLengths.total_ns)
     upper = total.cum_sum().over(GapLengths.bin)
     edge = pl.col(GapLengths.bin) / BINS_PER_DECADE

@@ -19,11 +19,13 @@ COVERED_SHARE = 0.5  # "covers at least half of it", by definition
 SYNC_NAME = (
     r"(?i)^(cuda|hip)(Device|Stream|Event|Thread)Synchronize|^cu(Ctx|Stream|Event)Synchronize"
     r"|^(cuda|hip)Memcpy(2D|3D|ToSymbol|FromSymbol)?(_v\d+)?$|^cuMemcpy(HtoD|DtoH|DtoD)?(_v\d+)?$"
+    r"|^hipMemcpyWithStream$"  # the host waits for this one, unlike hipMemcpyAsync
 )
 DEVICE = [Activities.point, Activities.rank, Activities.device]
 
-_REACHED, _END, _BEFORE, _GRAPH, _PROFILED, _SYNCED, _UNTIL = (
-    "reached_ns", "gap_end_ns", "before", "same_graph", "profiled_ns", "synced_ns", "until_ns",
+_ROW, _REACHED, _END, _BEFORE, _GRAPH, _PROFILED, _SYNCED, _UNTIL = (
+    "row", "reached_ns", "gap_end_ns", "before", "same_graph", "profiled_ns", "synced_ns",
+    "until_ns",
 )  # fmt: skip
 
 
@@ -48,15 +50,21 @@ def gaps(
 
 def _between(activities: pl.DataFrame) -> pl.DataFrame:
     """Return a row per gap, with the activities on both sides and the launch after it."""
-    row = pl.int_range(pl.len())
     end = pl.col(Activities.end_ns)
-    # The activity before a gap is the one whose end is the running maximum.
-    sets_maximum = end == end.cum_max().over(DEVICE)
-    numbered = activities.with_columns(
-        pl.when(sets_maximum).then(row).forward_fill().over(DEVICE).alias(_BEFORE)
-    ).with_columns(
-        pl.col(_BEFORE).shift(1).over(DEVICE),
-        end.cum_max().shift(1).over(DEVICE).alias(_REACHED),
+    # The activity before a gap is the one whose end is the running maximum. Rows are numbered
+    # first: a number made within a window would count from the device's first row.
+    numbered = (
+        activities.with_columns(
+            pl.int_range(pl.len()).alias(_ROW), end.cum_max().over(DEVICE).alias(_REACHED)
+        )
+        .with_columns(
+            pl.when(end == pl.col(_REACHED))
+            .then(pl.col(_ROW))
+            .forward_fill()
+            .over(DEVICE)
+            .alias(_BEFORE)
+        )
+        .with_columns(pl.col(_BEFORE, _REACHED).shift(1).over(DEVICE))
     )
     idle = numbered.filter(pl.col(Activities.start_ns) > pl.col(_REACHED))
     before = activities[idle[_BEFORE]]

@@ -43,7 +43,7 @@ def clean_of(
     row = timings.filter(
         (pl.col(Timings.point) == point)
         & (pl.col(Timings.rank) == rank)
-        & (pl.col(Timings.phase) == phase)
+        & pl.col(Timings.phase).eq_missing(pl.lit(phase, pl.String))
         & (pl.col(Timings.stage) == CLEAN)
     )
     if not row.height:

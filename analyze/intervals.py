@@ -30,9 +30,13 @@ class Intervals(NamedTuple):
 
     @classmethod
     def of(cls, spans: pl.DataFrame) -> "Intervals":
-        """Unite the rows of any table with a start and a duration."""
+        """Unite the rows of any table with a start and a duration; a negative one covers nothing.
+
+        A row that never ended may be centuries long: its end is kept within 64 bits.
+        """
         starts = spans[Overheads.start_ns].to_numpy()
-        return cls.union(starts, starts + spans[Overheads.dur_ns].to_numpy())
+        longest = np.iinfo(np.int64).max - np.maximum(starts, 0)
+        return cls.union(starts, starts + spans[Overheads.dur_ns].to_numpy().clip(0, longest))
 
     def measure_before(self, times: Int64s) -> Int64s:
         """Return how much of the union lies before each time, ns."""

@@ -20,14 +20,6 @@ COMPARISONS = frozenset(
     | {"logical_and", "logical_or", "logical_not", "logical_xor"}
     | {"bitwise_and", "bitwise_or", "bitwise_not", "bitwise_xor"}
 )
-# Operators that only look at memory differently: on a GPU they launch nothing.
-VIEWS = frozenset(
-    {"view", "reshape", "transpose", "permute", "expand", "slice", "select", "unsqueeze", "t"}
-    | {"squeeze", "as_strided", "detach", "alias", "split", "chunk", "narrow", "unbind", "flatten"}
-    | {"unsafe_view", "reshape_alias", "split_with_sizes", "expand_as", "movedim", "diagonal"}
-    | {"empty", "empty_strided", "empty_like", "new_empty", "resize", "result_type", "view_as"}
-    | {"to", "contiguous", "item", "is_nonzero", "numpy_t", "lift_fresh", "unflatten", "set"}
-)
 
 ATTENTION = re.compile(r"attn|attention|fmha|flash|sdpa|\bmha|_mha|^fwd$|paged_?kv")
 EXPERT_MATMULS = re.compile(

@@ -16,6 +16,8 @@ from whichwall.schemas.ops import Ops
 # Before torch 2.5 an unlinked row carried its own correlation as External id, on nearly all GPU
 # rows of a file; a sound file has such a coincidence on a few rows at most (kineto#873, #1001).
 SELF_ID_SHARE = 0.9
+# An id of 0 is how a record without a link is written (roctracer#100, kineto#520).
+NO_LINK = 0
 
 LAUNCH_NAME = r"(?i)^(cuda|cu|hip).*launch"
 GRAPH_LAUNCH_NAME = r"(?i)graphlaunch"
@@ -34,7 +36,7 @@ _OP_TID, _OP_START, _OP_END, _CALL_EXTERNAL_ID = "op_tid", "op_start", "op_end",
 def external_ids_trusted(kernels: pl.DataFrame) -> bool:
     """Tell whether External ids mean operators, rather than repeat the row's correlation."""
     both = kernels.filter(
-        pl.col(Kernels.external_id).is_not_null() & pl.col(Kernels.correlation).is_not_null()
+        pl.col(Kernels.external_id).is_not_null() & (pl.col(Kernels.correlation) != NO_LINK)
     )
     if not both.height:
         return True
@@ -81,8 +83,7 @@ def _with_launch(kernels: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
             (pl.col(Launches.start_ns) + pl.col(Launches.dur_ns)).alias(Activities.launch_end_ns),
             pl.col(Launches.external_id).alias(_CALL_EXTERNAL_ID),
         )
-        # Correlation 0 is how a record without a link is written (roctracer#100).
-        .filter(pl.col(Launches.correlation) != 0)
+        .filter(pl.col(Launches.correlation) != NO_LINK)
         .sort(~pl.col(Activities.launch_name).str.contains(LAUNCH_NAME), maintain_order=True)
         .unique([*PLACE, Launches.correlation], keep="first", maintain_order=True)
     )
@@ -115,7 +116,7 @@ def _with_op_id(linked: pl.DataFrame, ops: pl.DataFrame, *, trusted: bool) -> pl
             pl.col(Ops.start_ns).alias(_OP_START),
             (pl.col(Ops.start_ns) + pl.col(Ops.dur_ns)).alias(_OP_END),
         )
-        .filter(pl.col(Ops.external_id) != 0)
+        .filter(pl.col(Ops.external_id) != NO_LINK)
         .unique([*PLACE, Ops.external_id], keep="first", maintain_order=True)
     )
     own = _op_of(linked, named, Kernels.external_id)

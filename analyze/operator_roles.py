@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from whichwall.analyze.operators import Operator, read_word
 from whichwall.analyze.role_candidates import rule_word
 from whichwall.analyze.role_looks import look
 from whichwall.analyze.role_order import ROLE_NAMES, ROLE_OF_STAGE, Numbers, walk_all
 from whichwall.analyze.role_stages import Flags
-from whichwall.analyze.operators import Operator, read_word
 from whichwall.schemas.activities import Activities
 from whichwall.schemas.model import Model
 from whichwall.schemas.ops import Ops
@@ -26,7 +26,8 @@ from whichwall.schemas.run import polars_schema
 WRAPPERS = frozenset({"linear", "matmul", "to_copy", "clone"})
 
 THREAD = (Ops.point, Ops.rank, Ops.pid, Ops.tid)
-NOBODY = -1
+NOBODY = UNKNOWN = -1
+_ROW = "row"
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,8 @@ def attribute_ops(ops: pl.DataFrame, model: Model | None) -> pl.DataFrame:
 
 def nest(ops: pl.DataFrame) -> Nesting:
     """Find what called each operator: the innermost one open on its thread when it began."""
-    ordered = ops.with_row_index("row").sort(
-        *THREAD, Ops.start_ns, Ops.dur_ns, "row", descending=[False] * 5 + [True, False]
+    ordered = ops.with_row_index(_ROW).sort(
+        *THREAD, Ops.start_ns, Ops.dur_ns, _ROW, descending=[False] * 5 + [True, False]
     )
     starts, durations = ordered[Ops.start_ns].to_list(), ordered[Ops.dur_ns].to_list()
     thread = ordered.select(pl.struct(THREAD).rle_id()).to_series().to_list()
@@ -80,7 +81,7 @@ def nest(ops: pl.DataFrame) -> Nesting:
             own[open_ops[-1]] -= duration
         open_ops.append(i)
     return Nesting(
-        order=ordered["row"].to_numpy().astype(np.int64),
+        order=ordered[_ROW].to_numpy().astype(np.int64),
         caller=np.array(caller, np.int64),
         thread=np.array(thread, np.int64),
         self_ns=np.maximum(np.array(own, np.int64), 0),
@@ -112,39 +113,34 @@ def _workers(names: pl.Series, caller: Numbers) -> Flags:
 
 def _spread(role: Numbers, works: Flags, nested: Nesting) -> Numbers:
     """Give every operator a role: that of the work it is part of, calls, or follows."""
-    spread: list[int | None] = [
-        int(r) if own else None for r, own in zip(role, works, strict=True)
-    ]
     callers = nested.caller.tolist()
-    for i, above in enumerate(callers):
-        if spread[i] is None and above != NOBODY:
-            spread[i] = spread[above]
+    spread = np.where(works, role, UNKNOWN).tolist()
     for i in range(len(callers) - 1, -1, -1):
         above = callers[i]
-        if above != NOBODY and not works[above] and spread[i] is not None:
+        if above != NOBODY and not works[above] and spread[i] != UNKNOWN:
             spread[above] = spread[i]
-    filled = pl.DataFrame({"role": spread, "thread": nested.thread}).select(
-        pl.col("role").forward_fill().over("thread").fill_null(len(ROLE_NAMES))
-    )
-    return filled["role"].to_numpy().astype(np.int64)
+    for i, above in enumerate(callers):
+        if spread[i] == UNKNOWN and above != NOBODY:
+            spread[i] = spread[above]
+    known = np.array(spread, np.int64)
+    latest = np.maximum.accumulate(np.where(known != UNKNOWN, np.arange(len(known)), 0))
+    follows = nested.thread[latest] == nested.thread
+    return np.where(follows & (known[latest] != UNKNOWN), known[latest], len(ROLE_NAMES))
 
 
 def _totals(role: Numbers, self_ns: Numbers) -> pl.DataFrame:
+    """Add up calls and self time by role."""
     names = np.array([*ROLE_NAMES, OTHER])
     order = pl.col(OperatorRoleTotals.role).replace_strict(
         list(ROLES), list(range(len(ROLES))), return_dtype=pl.Int64
     )
+    own = pl.col(OperatorRoleTotals.self_ns)
+    every = own.sum()
     return (
-        pl.DataFrame(
-            {OperatorRoleTotals.role: names[role], OperatorRoleTotals.self_ns: self_ns}
-        )
+        pl.DataFrame({OperatorRoleTotals.role: names[role], OperatorRoleTotals.self_ns: self_ns})
         .group_by(OperatorRoleTotals.role)
-        .agg(pl.col(OperatorRoleTotals.self_ns).sum(), pl.len().alias(OperatorRoleTotals.ops))
-        .with_columns(
-            (pl.col(OperatorRoleTotals.self_ns) / pl.col(OperatorRoleTotals.self_ns).sum())
-            .fill_nan(None)
-            .alias(OperatorRoleTotals.share)
-        )
+        .agg(own.sum(), pl.len().alias(OperatorRoleTotals.ops))
+        .with_columns(pl.when(every > 0).then(own / every).alias(OperatorRoleTotals.share))
         .sort(order)
         .select(
             pl.col(name).cast(type_) for name, type_ in polars_schema(OperatorRoleTotals).items()

@@ -23,8 +23,9 @@ class Operator(NamedTuple):
 
     @property
     def main(self) -> int | None:
-        """Return the index of its largest tensor; of equals the one with more dimensions, then
-        the first. None without tensors.
+        """Return the index of its largest tensor, None without tensors.
+
+        Of equally large ones it is the one with more dimensions, then the first.
         """
         if not self.shapes:
             return None

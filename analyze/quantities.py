@@ -86,9 +86,9 @@ def with_unit(value: float | None, unit: str) -> str:
     return text if text == NOT_KNOWN else f"{text} {unit}"
 
 
-def several(number: int, noun: str) -> str:
+def several(number: int, noun: str, plural: str | None = None) -> str:
     """Write a number of things: `1 step`, `8 steps`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def times(ratio: float | None) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from whichwall.analyze.compiled_kernels import read_compiled
-from whichwall.analyze.dims import Dims, weight_of
+from whichwall.analyze.dims import Dims
 from whichwall.analyze.kernel_words import (
     BATCHED_MATMULS,
     LOOKUPS,
@@ -23,6 +23,7 @@ from whichwall.analyze.role_operands import REPEAT, lookup, together
 from whichwall.analyze.role_rules import MOE, POSSIBLE, RARE, RULES, Levels
 from whichwall.analyze.role_stages import ROLE_OF, Stage
 from whichwall.analyze.tensor_kinds import Kind, main_kinds, repeats_heads
+from whichwall.analyze.witnesses import weight_of
 
 Costs = dict[Stage, float]
 
@@ -72,11 +73,12 @@ def _of_compiled(op: Operator | None, kernel: str, dims: Dims) -> Candidates | N
     )
     if op and repeats_heads(op, dims):
         costs = dict(REPEAT)
-    if found.roles:
-        own, *others = found.roles
-        doubt = {own: 0.0} | dict.fromkeys(others, POSSIBLE)
+    possible = {ROLE_OF[stage] for stage in costs}
+    does = tuple(role for role in found.roles if role in possible)
+    if does:
+        doubt = {does[0]: 0.0} | dict.fromkeys(does[1:], POSSIBLE)
         costs = {s: cost + doubt.get(ROLE_OF[s], RARE) for s, cost in costs.items()}
-    return Candidates(costs, bool(found.written.shapes), found.roles)
+    return Candidates(costs, bool(found.written.shapes), does)
 
 
 def rule_word(op: Operator) -> str | None:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from whichwall.analyze.dims import Dims
 from whichwall.analyze.operators import Shape
-from whichwall.analyze.role_rules import RARE, TYPICAL, Levels, levels
-from whichwall.analyze.role_stages import Stage as S
+from whichwall.analyze.role_rules import RARE, TYPICAL, Levels, S, levels
+from whichwall.analyze.role_stages import Stage
 
 # Heads are padded to a round number of columns for speed and for splitting over ranks.
 HEAD_PADDING = 512
@@ -37,9 +37,9 @@ def weight_levels(weight: tuple[int, int] | None, dims: Dims) -> Levels:
     return levels((), (), (S.QKV, S.OUT, S.GATE_UP, S.DOWN, S.EXPERTS, S.HEAD))
 
 
-def _fitting(inputs: int, outputs: int, dims: Dims) -> set[S]:
+def _fitting(inputs: int, outputs: int, dims: Dims) -> set[Stage]:
     """Return the stages whose weight has exactly these sizes."""
-    found: set[S] = set()
+    found: set[Stage] = set()
     inner = dims.inner | {2 * w for w in dims.inner}
     if inputs == dims.hidden:
         if outputs in _query_key_value(dims):
@@ -90,7 +90,7 @@ def batch_levels(shapes: Sequence[Shape], dims: Dims) -> Levels:
         return UNSEEN_BATCH
     over_heads = left[2] == dims.head_dim
     to_heads = right[2] in (dims.head_dim, dims.value_dim)
-    found: dict[S, float] = {}
+    found: dict[Stage, float] = {}
     if over_heads:
         found[S.SCORES] = TYPICAL
     if to_heads:

@@ -1,16 +1,10 @@
 """Propose stages where not one tensor but how several go together tells the place."""
 
-from whichwall.analyze.dims import Dims, is_append
+from whichwall.analyze.dims import Dims
 from whichwall.analyze.operators import INTEGER_TYPES, Operator
-from whichwall.analyze.role_rules import (
-    ADDS,
-    CORE,
-    NORMS,
-    Levels,
-    levels,
-)
-from whichwall.analyze.role_stages import Stage as S
+from whichwall.analyze.role_rules import ADDS, CORE, NORMS, Levels, S, levels
 from whichwall.analyze.tensor_kinds import Kind, repeats_heads
+from whichwall.analyze.witnesses import is_append
 
 REPEAT = levels((S.CACHE,))
 APPEND = levels((S.CACHE,), (), (S.ROPE,))
@@ -21,7 +15,7 @@ BY_WEIGHT = levels((S.QK_NORM,))
 BY_ANGLE = levels((S.ROPE,))
 BY_NUMBER = levels((S.SCORES, S.ATTEND), (S.SOFTMAX,), (S.ROPE, S.QKV))
 TO_ANGLES = levels((S.TURN,), (), (S.EXPERTS,))  # positions, to be multiplied by frequencies
-CAST_HEADS = levels((S.QK_NORM, S.ROPE), (S.SOFTMAX,), (*CORE, S.CACHE))
+CAST_HEADS = levels((S.QK_NORM, S.ROPE, S.SCORES), (S.SOFTMAX,), (*CORE, S.CACHE))
 
 SUM_OF_TWO = levels(ADDS, (S.EMBED, S.EXPERTS))
 SUM_OF_HEADS = levels((S.ROPE,), (), (S.QK_NORM, *CORE))
@@ -32,8 +26,9 @@ SINK = levels((S.SOFTMAX,))
 
 
 def together(op: Operator, dims: Dims, kind: Kind) -> Levels | None:
-    """Return the stages that the tensors of one operator agree on, its largest read as `kind`;
-    None if they say no more than that one.
+    """Return the stages that the tensors of an operator agree on, its largest read as `kind`.
+
+    None where together they say no more than that one.
     """
     if op.word in ("cat", "concat") and len(op.shapes) > 1:
         return _joined(op, dims)

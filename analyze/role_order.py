@@ -6,7 +6,7 @@ stage, the least sum of any walk that has the kernel there. The difference betwe
 and the best with another role is what the other role would have to be wrong by: the margin.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,8 +117,8 @@ def _margins(through: Costs, apart: Costs, stage: Numbers, belongs: Flags) -> Co
 def walk_all(kind: Numbers, costs: Costs, sequences: Iterable[Numbers]) -> Walk:
     """Walk every sequence of a recording; those of the same kinds of kernels are walked once.
 
-    `kind` gives each activity its row in `costs`; a sequence lists activities in order. Longer
-    ones are cut, to bound memory. Activities in no sequence belong nowhere.
+    `kind` gives each activity its row in `costs`; a sequence lists activities in order.
+    Activities in no sequence belong nowhere.
     """
     whole = Walk(
         np.zeros(len(kind), np.int64),
@@ -127,9 +127,9 @@ def walk_all(kind: Numbers, costs: Costs, sequences: Iterable[Numbers]) -> Walk:
         np.zeros(len(kind)),
     )
     walked: dict[bytes, Walk] = {}
+    begins_pass = _only_looks_up(costs)
     for sequence in sequences:
-        for begin in range(0, len(sequence), LONGEST):
-            rows = sequence[begin : begin + LONGEST]
+        for rows in _pieces(sequence, begins_pass[kind[sequence]]):
             kinds = kind[rows]
             key = kinds.tobytes()
             if key not in walked:
@@ -138,3 +138,16 @@ def walk_all(kind: Numbers, costs: Costs, sequences: Iterable[Numbers]) -> Walk:
             whole.stage[rows], whole.belongs[rows] = found.stage, found.belongs
             whole.layer[rows], whole.margin[rows] = found.layer, found.margin
     return whole
+
+
+def _only_looks_up(costs: Costs) -> Flags:
+    """Tell which kinds of kernels can only be the embedding, with which a pass begins."""
+    possible = np.isfinite(costs)
+    alone: Flags = possible[:, Stage.EMBED] & (possible.sum(axis=1) == 1)
+    return alone
+
+
+def _pieces(sequence: Numbers, begins: Flags) -> Iterator[Numbers]:
+    """Cut a sequence where passes begin, so that equal ones are met again; and to bound memory."""
+    for part in np.split(sequence, np.flatnonzero(begins)):
+        yield from (part[i : i + LONGEST] for i in range(0, len(part), LONGEST))

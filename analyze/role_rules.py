@@ -9,13 +9,17 @@ the operator.
 from collections.abc import Mapping
 
 from whichwall.analyze.kernel_words import ACTIVATIONS, COMPARISONS, PICKS
-from whichwall.analyze.role_stages import Stage as S
-from whichwall.analyze.tensor_kinds import Kind as K
+from whichwall.analyze.role_stages import Stage
+from whichwall.analyze.tensor_kinds import Kind
+
+# Short, for tables.
+S, K = Stage, Kind
 
 TYPICAL, POSSIBLE, RARE, ODD = 0.0, 1.0, 2.5, 4.5
 
-Levels = dict[S, float]
-Stages = tuple[S, ...]
+Levels = dict[Stage, float]
+Rules = Mapping[Kind, Levels]  # by what the tensor is
+Stages = tuple[Stage, ...]
 
 NORMS: Stages = (S.NORM_IN, S.NORM_OUT, S.NORM_MLP, S.NORM_DOWN, S.NORM_LAST)
 ADDS: Stages = (S.ADD_OUT, S.ADD_DOWN)
@@ -47,7 +51,7 @@ _SCALAR = levels((*MASKS, S.CACHE), (S.POSITION, S.SAMPLE, S.EXPERTS), (S.TURN,)
 _SOFT = levels((S.SOFTMAX,), (), (S.SCORES, S.VALUES, S.LAYER_MASK))
 
 # What holds for any pointwise operator on such a tensor.
-_POINTWISE: Mapping[K, Levels] = {
+_POINTWISE: Rules = {
     K.HIDDEN: levels(NORMS, (S.EXPERTS,), (S.EMBED, *ADDS)),
     K.HIDDEN_VECTOR: levels(NORMS),
     K.ROW_NUMBER: levels((*NORMS, S.QK_NORM), (), MOE),
@@ -69,22 +73,22 @@ _POINTWISE: Mapping[K, Levels] = {
     K.SCALAR: _SCALAR,
 }
 
-_ADD: Mapping[K, Levels] = {
+_ADD: Rules = {
     **_POINTWISE,
     K.HIDDEN: levels(ADDS, (S.EMBED, S.EXPERTS), (*NORMS, S.OUT, S.DOWN)),
     K.INNER: levels((S.ACT,), (S.EXPERTS, S.GATE_UP)),
-    K.ALL_HEADS: levels((S.QKV,), (S.ROPE, S.QK_NORM)),
+    K.ALL_HEADS: levels((), (S.QKV, S.ROPE, S.QK_NORM)),
 }
-_MUL: Mapping[K, Levels] = {
+_MUL: Rules = {
     **_POINTWISE,
     K.HIDDEN: levels(NORMS, (S.EXPERTS, S.EMBED), (*ADDS, S.OUT, S.QKV)),
 }
-_POWER: Mapping[K, Levels] = {
+_POWER: Rules = {
     **_POINTWISE,
     K.HIDDEN: levels(NORMS, (), (S.ACT, S.EXPERTS)),
     K.HEADS: levels((S.QK_NORM,), (), (S.SCORES,)),
 }
-_COPY: Mapping[K, Levels] = {
+_COPY: Rules = {
     **_POINTWISE,
     K.HIDDEN: levels(NORMS, (S.EXPERTS, *CORE), (S.EMBED, *ADDS, S.OUT)),
     K.HEADS: levels(CORE, (S.CACHE, S.SCORES), (S.QK_NORM, S.ROPE)),
@@ -92,7 +96,7 @@ _COPY: Mapping[K, Levels] = {
     K.HEAD_VECTOR: levels((S.QK_NORM,)),
     K.SCORES: levels((S.SOFTMAX,), (S.VALUES,), (S.SCORES, S.LAYER_MASK)),
 }
-_JOIN: Mapping[K, Levels] = {
+_JOIN: Rules = {
     K.HEADS: levels((S.CACHE,), (S.ROPE,), CORE),
     K.HALF_HEADS: levels((S.ROPE,), (), (S.CACHE,)),
     K.REPEATED: levels((S.ROPE,), (S.CACHE,)),
@@ -103,7 +107,7 @@ _JOIN: Mapping[K, Levels] = {
     K.MASK: levels(MASKS),
     K.ALL_HEADS: levels((S.QKV,), (S.CACHE,)),
 }
-_WRITE: Mapping[K, Levels] = {
+_WRITE: Rules = {
     K.HEADS: levels((S.CACHE,)),
     K.ALL_HEADS: levels((S.CACHE,)),
     K.WHOLE: levels((S.EXPERTS,), (S.POSITION, S.SAMPLE, S.MASK)),
@@ -114,7 +118,7 @@ _WRITE: Mapping[K, Levels] = {
     K.VOCAB: levels((S.SAMPLE,)),
     K.MASK: levels(MASKS),
 }
-_TAKE: Mapping[K, Levels] = {
+_TAKE: Rules = {
     K.HIDDEN: levels((S.EXPERTS,), (S.EMBED, S.HEAD)),
     K.SPREAD: levels((S.EXPERTS,)),
     K.INNER: levels((S.EXPERTS,)),
@@ -127,7 +131,7 @@ _TAKE: Mapping[K, Levels] = {
     K.MASK: levels(MASKS),
     K.OTHER: levels((S.EXPERTS,), (S.POSITION, S.CACHE), (S.SAMPLE, S.QKV, S.ROPE)),
 }
-_STATISTIC: Mapping[K, Levels] = {
+_STATISTIC: Rules = {
     K.HIDDEN: levels(NORMS),
     K.ROW_NUMBER: levels((*NORMS, S.QK_NORM), (), MOE),
     K.HEADS: levels((S.QK_NORM,)),
@@ -135,13 +139,13 @@ _STATISTIC: Mapping[K, Levels] = {
     K.ALL_HEADS: levels((S.QK_NORM,)),
     K.OTHER: levels(NORMS, (S.QK_NORM,)),
 }
-_NORM: Mapping[K, Levels] = {
+_NORM: Rules = {
     K.HIDDEN: levels(NORMS),
     K.HEADS: levels((S.QK_NORM,)),
     K.ALL_HEADS: levels((S.QK_NORM,)),
     K.OTHER: levels(NORMS, (S.QK_NORM,)),
 }
-_SUM: Mapping[K, Levels] = {
+_SUM: Rules = {
     K.HIDDEN: levels((S.EXPERTS,), (), (*NORMS, *ADDS)),
     K.SPREAD: levels((S.EXPERTS,)),
     K.ROUTED: levels((S.ROUTE,), (S.EXPERTS,)),
@@ -151,7 +155,7 @@ _SUM: Mapping[K, Levels] = {
     K.WHOLE: levels((S.EXPERTS,), (S.MASK, S.POSITION, S.SAMPLE)),
     K.MASK: levels(MASKS),
 }
-_ACTIVATE: Mapping[K, Levels] = {
+_ACTIVATE: Rules = {
     K.INNER: levels((S.ACT,), (S.EXPERTS,)),
     K.OTHER: levels((S.ACT,), (S.EXPERTS,), (S.ROUTE,)),
     K.ROW_NUMBER: levels(MOE),
@@ -159,34 +163,34 @@ _ACTIVATE: Mapping[K, Levels] = {
     K.ALL_HEADS: levels((*CORE,), (S.QKV,)),
     K.HIDDEN: levels((S.ACT,), (*CORE, S.EXPERTS)),
 }
-_SQUASH: Mapping[K, Levels] = {
+_SQUASH: Rules = {
     K.INNER: levels((S.ACT,), (S.EXPERTS,)),
     K.VOCAB: levels((S.HEAD,), (S.SAMPLE,)),
     K.SCORES: _SOFT,
     K.ROUTED: levels((S.ROUTE,)),
     K.EXPERT: levels((S.ROUTE,)),
 }
-_SOFTMAX: Mapping[K, Levels] = {
+_SOFTMAX: Rules = {
     K.SCORES: levels((S.SOFTMAX,)),
     K.EXPERT: levels((S.ROUTE,)),
     K.ROUTED: levels((S.ROUTE,)),
     K.VOCAB: levels((S.SAMPLE,)),
     K.OTHER: levels((S.SOFTMAX,), (S.SAMPLE, S.ROUTE)),
 }
-_ORDER: Mapping[K, Levels] = {
+_ORDER: Rules = {
     K.VOCAB: levels((S.SAMPLE,)),
     K.EXPERT: levels((S.ROUTE,)),
     K.ROUTED: levels((S.ROUTE,)),
     K.WHOLE: levels((S.EXPERTS,), (S.SAMPLE,)),
     K.OTHER: levels((S.ROUTE, S.SAMPLE), (S.EXPERTS,)),
 }
-_RUNNING: Mapping[K, Levels] = {
+_RUNNING: Rules = {
     K.VOCAB: levels((S.SAMPLE,)),
     K.EXPERT: levels((S.EXPERTS,)),
     K.WHOLE: levels((S.POSITION, S.EXPERTS), (S.MASK,)),
     K.OTHER: levels((S.EXPERTS, S.SAMPLE), (S.POSITION,)),
 }
-_COMPARE: Mapping[K, Levels] = {
+_COMPARE: Rules = {
     K.MASK: levels(MASKS),
     K.SCORES: levels((S.SOFTMAX,), MASKS),
     K.HEAD_NUMBER: levels((S.SOFTMAX,), (S.LAYER_MASK,)),
@@ -198,13 +202,13 @@ _COMPARE: Mapping[K, Levels] = {
     K.ROW_NUMBER: levels(MASKS, MOE),
     K.OTHER: levels(MASKS, (S.EXPERTS,), (S.SAMPLE,)),
 }
-_CHOOSE: Mapping[K, Levels] = {
+_CHOOSE: Rules = {
     **_COMPARE,
     K.HIDDEN: levels((S.EXPERTS,), (), (S.EMBED,)),
     K.SPREAD: levels((S.EXPERTS,)),
     K.INNER: levels((S.EXPERTS,)),
 }
-_FILL: Mapping[K, Levels] = {
+_FILL: Rules = {
     K.SCALAR: levels(MASKS, (S.SAMPLE, S.POSITION), (S.EXPERTS,)),
     K.MASK: levels(MASKS),
     K.WHOLE: levels((S.MASK, S.EXPERTS), (S.SAMPLE,)) | {S.POSITION: LEANING},
@@ -217,7 +221,7 @@ _FILL: Mapping[K, Levels] = {
     K.VOCAB: levels((S.SAMPLE,)),
     K.OTHER: levels((S.EXPERTS,), MASKS),
 }
-_ROTATE: Mapping[K, Levels] = {
+_ROTATE: Rules = {
     K.HEADS: levels((S.ROPE,)),
     K.HALF_HEADS: levels((S.ROPE,)),
     K.ALL_HEADS: levels((S.ROPE,)),
@@ -227,11 +231,13 @@ _ROTATE: Mapping[K, Levels] = {
 }
 
 
-def _always(stages: Levels) -> Mapping[K, Levels]:
-    return dict.fromkeys(K, stages)
+def _always(stages: Levels) -> Rules:
+    return dict.fromkeys(Kind, stages)
 
 
-RULES: Mapping[str, Mapping[K, Levels]] = {
+_DIVIDE: Rules = {K.WHOLE: _WHOLE_CHOICE}
+
+RULES: Mapping[str, Rules] = {
     **dict.fromkeys(("mul", "div", "reciprocal", "exp"), _MUL),
     **dict.fromkeys(("pow", "square"), _POWER),
     **dict.fromkeys(("add", "sub", "rsub"), _ADD),
@@ -254,7 +260,7 @@ RULES: Mapping[str, Mapping[K, Levels]] = {
     **dict.fromkeys(("tril", "triu"), _always(levels(MASKS))),
     **dict.fromkeys(("fill", "zero", "full", "full_like", "scalar_tensor", "zeros", "ones"), _FILL),
     **dict.fromkeys(("arange", "range"), _always(_WHOLE)),
-    **dict.fromkeys(("floor_divide", "remainder", "fmod"), {K.WHOLE: _WHOLE_CHOICE}),
+    **dict.fromkeys(("floor_divide", "remainder", "fmod"), _DIVIDE),
     **dict.fromkeys(("cos", "sin"), _always(levels((S.TURN,), (), (S.ROPE,)))),
     **dict.fromkeys(("neg", "stack"), _ROTATE),
     "embedding": _always(levels((S.EMBED,))),

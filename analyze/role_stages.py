@@ -10,6 +10,7 @@ often it happens. No cost belongs to any one model.
 from dataclasses import dataclass
 from enum import IntEnum, auto
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -162,8 +163,8 @@ JUMP = 9.0
 # Of walks that are equally cheap the one with fewer moves is taken: a kernel that belongs nowhere
 # stays with the one before it.
 STIR = 1e-3
-# A recording may begin and end inside a pass.
-CUT_INSIDE = 2.0
+# A recording may begin and end inside a pass, or between layers.
+CUT_INSIDE, CUT_BETWEEN = 2.0, 0.5
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,7 @@ def moves() -> Moves:
     enters = np.zeros((count, count), bool)
     begins = np.zeros((count, count), bool)
     for price, chain in FLOW:
-        for step, (here, there) in enumerate(zip(chain, chain[1:], strict=False)):
+        for step, (here, there) in enumerate(pairwise(chain)):
             cost[here, there] = price if step == 0 else 0.0
             enters[here, there] = there == FIRST_IN_LAYER
             begins[here, there] = here == Stage.SAMPLE
@@ -200,8 +201,9 @@ def moves() -> Moves:
     np.fill_diagonal(cost, 0.0)
     np.fill_diagonal(enters, val=False)
     np.fill_diagonal(begins, val=False)
-    inside = in_layer(np.arange(count))
-    return Moves(cost, enters, begins, np.where(inside, CUT_INSIDE, 0.0))
+    cut = np.where(in_layer(np.arange(count)), CUT_INSIDE, 0.0)
+    cut[[FIRST_IN_LAYER, LAST_IN_LAYER]] = CUT_BETWEEN
+    return Moves(cost, enters, begins, cut)
 
 
 def _mark_jumps(cost: Costs, enters: Flags, begins: Flags) -> None:

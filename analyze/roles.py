@@ -10,10 +10,12 @@ from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
+from numpy.typing import ArrayLike
 
 from whichwall.analyze.operator_roles import attribute_ops
 from whichwall.analyze.role_looks import Looks, look
 from whichwall.analyze.role_order import ROLE_NAMES, ROLE_OF_STAGE, Numbers, Walk, walk_all
+from whichwall.analyze.role_stages import Flags
 from whichwall.schemas import roles
 from whichwall.schemas.activities import Activities
 from whichwall.schemas.kernels import MEMCPY, MEMSET
@@ -28,7 +30,7 @@ __all__ = ["attribute", "attribute_ops", "totals"]
 SURE, LIKELY = 1.0, 0.5
 
 _SEQUENCE = (Activities.point, Activities.rank, Activities.device, Activities.step)
-_ROW, _QUEUED_NS, _SEEN_NS = "row", "queued_ns", "seen_ns"
+_ROW, _QUEUED_NS = "row", "queued_ns"
 
 
 def attribute(activities: pl.DataFrame, model: Model | None) -> pl.DataFrame:
@@ -41,8 +43,11 @@ def attribute(activities: pl.DataFrame, model: Model | None) -> pl.DataFrame:
     """
     looks = look(activities, model)
     costs, kind = np.unique(looks.costs, axis=0, return_inverse=True)
-    found = walk_all(kind[looks.of_row], costs, _sequences(activities))
-    return _frame(activities, looks, found)
+    collective = activities[Activities.communication].fill_null(value=False).to_numpy()
+    nothing = np.full((1, costs.shape[1]), np.inf)  # collectives are no part of the walk
+    kinds = np.where(collective, len(costs), kind[looks.of_row])
+    found = walk_all(kinds, np.concatenate([costs, nothing]), _sequences(activities))
+    return _frame(activities, looks, found, collective)
 
 
 def _sequences(activities: pl.DataFrame) -> Iterator[Numbers]:
@@ -68,74 +73,39 @@ def _sequences(activities: pl.DataFrame) -> Iterator[Numbers]:
         yield rows.to_numpy().astype(np.int64)
 
 
-def _frame(activities: pl.DataFrame, looks: Looks, found: Walk) -> pl.DataFrame:
+def _frame(activities: pl.DataFrame, looks: Looks, found: Walk, collective: Flags) -> pl.DataFrame:
     """Lay roles, methods and confidence beside what identifies each activity."""
-    role = np.array([*ROLE_NAMES, ""])[np.where(found.belongs, ROLE_OF_STAGE[found.stage], -1)]
-    alone = found.belongs & (looks.alone[looks.of_row] == ROLE_OF_STAGE[found.stage])
+    told, place = found.belongs & ~collective, ROLE_OF_STAGE[found.stage]
+    copied = activities[Activities.kind].is_in([MEMCPY, MEMSET]).to_numpy()
     by_look = np.where(looks.by_shape[looks.of_row], roles.BY_SHAPE, roles.BY_NAME)
-    fused = pl.Series(
-        [
-            ",".join(r for r in looks.does[look] if r != own) or None
-            for look, own in zip(looks.of_row, role, strict=True)
-        ],
-        dtype=pl.String,
-    )
-    communication = pl.col(Activities.communication).fill_null(value=False)
-    unexplained = pl.col(Roles.role) == ""
-    copied = unexplained & pl.col(Activities.kind).is_in([MEMCPY, MEMSET])
+    method = np.where(looks.alone[looks.of_row] == place, by_look, roles.BY_ORDER)
     layer = pl.Series(found.layer)
-    return (
-        activities.with_columns(
-            pl.Series(Roles.role, role),
-            fused.alias(Roles.fused),
-            layer.set(layer < 0, None).alias(Roles.layer),
-            pl.Series(Roles.method, np.where(alone, by_look, roles.BY_ORDER)),
-            pl.Series(Roles.confidence, -np.expm1(-found.margin)),
-        )
-        .with_columns(
-            _cases(
-                communication,
-                copied,
-                unexplained,
-                roles.COMMUNICATION,
-                roles.MEMORY,
-                roles.OTHER,
-                Roles.role,
-            ),
-            _cases(
-                communication,
-                copied,
-                unexplained,
-                roles.BY_NAME,
-                roles.BY_NAME,
-                roles.BY_NOTHING,
-                Roles.method,
-            ),
-            _cases(communication, copied, unexplained, SURE, LIKELY, 0.0, Roles.confidence),
-        )
-        .select(pl.col(name).cast(type_) for name, type_ in polars_schema(Roles).items())
-    )
+
+    def choose(
+        name: str, collectives: ArrayLike, stages: ArrayLike, copies: ArrayLike, rest: ArrayLike
+    ) -> pl.Series:
+        untold = np.where(copied, copies, rest)
+        return pl.Series(name, np.where(collective, collectives, np.where(told, stages, untold)))
+
+    return activities.with_columns(
+        choose(
+            Roles.role, roles.COMMUNICATION, np.array(ROLE_NAMES)[place], roles.MEMORY, roles.OTHER
+        ),
+        choose(Roles.method, roles.BY_NAME, method, roles.BY_NAME, roles.BY_NOTHING),
+        choose(Roles.confidence, SURE, -np.expm1(-found.margin), LIKELY, 0.0),
+        pl.Series(Roles.fused, _fused(looks, place), dtype=pl.String),
+        layer.set(layer < 0, None).alias(Roles.layer),
+    ).select(pl.col(name).cast(type_) for name, type_ in polars_schema(Roles).items())
 
 
-def _cases(
-    communication: pl.Expr,
-    copied: pl.Expr,
-    unexplained: pl.Expr,
-    a: object,
-    b: object,
-    c: object,
-    column: str,
-) -> pl.Expr:
-    return (
-        pl.when(communication)
-        .then(pl.lit(a))
-        .when(copied)
-        .then(pl.lit(b))
-        .when(unexplained)
-        .then(pl.lit(c))
-        .otherwise(pl.col(column))
-        .alias(column)
-    )
+def _fused(looks: Looks, role: Numbers) -> list[str | None]:
+    """Return what each kernel does besides its own role, for kernels that fuse several."""
+    fused: list[str | None] = [None] * len(role)
+    several = np.array([bool(does) for does in looks.does], bool)
+    for row in np.flatnonzero(several[looks.of_row]):
+        own = ROLE_NAMES[role[row]]
+        fused[row] = ",".join(r for r in looks.does[looks.of_row[row]] if r != own) or None
+    return fused
 
 
 def totals(activities: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
@@ -144,29 +114,21 @@ def totals(activities: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
     Busy is the union of the role's activities, never the sum of durations; shares are of the
     roles' busy times together, so that they add up to 1 also where roles overlap in time.
     """
-    key = (Activities.rank, Activities.device, Roles.role)
-    order = pl.col(Roles.role).replace_strict(
+    device = [Activities.rank, Activities.device]
+    place = pl.col(Roles.role).replace_strict(
         list(roles.ROLES), list(range(len(roles.ROLES))), return_dtype=pl.Int64
     )
+    seen = pl.col(Activities.end_ns).cum_max().shift(1).over(*device, Roles.role)
+    fresh = pl.max_horizontal(pl.col(Activities.start_ns), seen)
+    busy, every = pl.col(RoleTotals.busy_ns), pl.col(RoleTotals.busy_ns).sum().over(device)
     return (
-        activities.select(
-            Activities.rank, Activities.device, Activities.start_ns, Activities.end_ns
-        )
+        activities.select(*device, Activities.start_ns, Activities.end_ns)
         .hstack(found.select(Roles.role))
-        .sort(*key, Activities.start_ns, Activities.end_ns)
-        .with_columns(pl.col(Activities.end_ns).cum_max().shift(1).over(key).alias(_SEEN_NS))
-        .with_columns(
-            (pl.col(Activities.end_ns) - pl.max_horizontal(Activities.start_ns, _SEEN_NS))
-            .clip(lower_bound=0)
-            .alias(RoleTotals.busy_ns)
-        )
-        .group_by(key)
-        .agg(pl.col(RoleTotals.busy_ns).sum(), pl.len().alias(RoleTotals.kernels))
-        .with_columns(
-            (pl.col(RoleTotals.busy_ns) / pl.col(RoleTotals.busy_ns).sum().over(key[:2]))
-            .fill_nan(None)
-            .alias(RoleTotals.share)
-        )
-        .sort(*key[:2], order)
+        .sort(*device, Roles.role, Activities.start_ns, Activities.end_ns)
+        .with_columns((pl.col(Activities.end_ns) - fresh).clip(0).alias(RoleTotals.busy_ns))
+        .group_by(*device, Roles.role)
+        .agg(busy.sum(), pl.len().alias(RoleTotals.kernels))
+        .with_columns(pl.when(every > 0).then(busy / every).alias(RoleTotals.share))
+        .sort(*device, place)
         .select(pl.col(name).cast(type_) for name, type_ in polars_schema(RoleTotals).items())
     )

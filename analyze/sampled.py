@@ -101,11 +101,14 @@ def sampled(
 
 
 def gpu_of(samples: pl.DataFrame, manifest: Manifest) -> str | None:
-    """Return the GPU whose samples count: the run's own, or the only one sampled."""
+    """Return the GPU whose samples count: the run's own, else the only one sampled.
+
+    Null where the run names its GPUs and none of them was sampled: another's samples are no use.
+    """
     present = samples[Samples.gpu_uuid].drop_nulls().unique(maintain_order=True).to_list()
-    own = [gpu.uuid for gpu in manifest.gpus if gpu.uuid in present]
-    if own:
-        return own[0]
+    named = [gpu.uuid for gpu in manifest.gpus if gpu.uuid is not None]
+    if named:
+        return next((uuid for uuid in named if uuid in present), None)
     return str(present[0]) if len(present) == 1 else None
 
 

@@ -169,4 +169,4 @@ def repeats_heads(op: Operator, dims: Dims) -> bool:
     if dims.heads == dims.kv_heads:
         return False
     heads = [s[1] for s in op.shapes if len(s) == 4 and s[3] == dims.head_dim]
-    return (dims.kv_heads, dims.heads) in pairwise(heads)
+    return any(pair == (dims.kv_heads, dims.heads) for pair in pairwise(heads))

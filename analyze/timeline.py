@@ -9,49 +9,30 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from whichwall.analyze.busy_bins import BINS, Window, busy_bins, few_bins
 from whichwall.schemas.activities import Activities
-from whichwall.schemas.chart import BusyBins, Flows, Spans
+from whichwall.schemas.chart import Flows, LaneIntervals, Spans
 from whichwall.schemas.gaps import Gaps
 from whichwall.schemas.launches import Launches
 from whichwall.schemas.ops import Ops
-from whichwall.schemas.roles import ROLES, Roles
+from whichwall.schemas.roles import Roles
 from whichwall.schemas.run import polars_schema
 from whichwall.schemas.steps import Steps
 
 OPERATORS, CALLS, IDLE = "operators", "launch calls", "idle, by cause"
 
-# A plot is about 900 pixels wide: a bin of 5 pixels can still be told from its neighbour.
-BINS = (180, 120, 80, 60, 40, 30, 20)
-# Above this many marks an SVG grows beyond what a code host shows without delay.
-MOST_BIN_MARKS = 1000
 # A layer of an eager decoder takes 40 to 50 activities; more than this are no longer told apart.
 STRETCH_ACTIVITIES = 48
 MOST_STRETCH_ACTIVITIES = 160
 STRETCH_MARGIN = 0.02
 # Streams beside the busiest ones hold a few copies; the chart says how many it leaves out.
 MOST_STREAMS = 4
-PIXELS = 900
+# Width of a plot: what is closer together than one of these cannot be told apart.
+PIXELS = 820
+
 _US = 1000.0
-
-_FROM, _TO, _FIRST, _LAST, _KEY, _LANE, _NEXT, _TOTAL, _SCALE = (
-    "from", "to", "first", "last", "key", "lane", "next", "total", "scale",
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Window:
-    """A stretch of one device's time, in Unix epoch ns."""
-
-    point: int
-    rank: int
-    device: int | None
-    start_ns: int
-    end_ns: int
-
-    @property
-    def span_ns(self) -> int:
-        """Length; at least 1, so that it can be divided by."""
-        return max(1, self.end_ns - self.start_ns)
+_RUN, _TOTAL = "run", "total"
+_START, _END = pl.col(LaneIntervals.start_ns), pl.col(LaneIntervals.end_ns)
 
 
 @dataclass(frozen=True)
@@ -96,68 +77,70 @@ def timeline(
     if work.is_empty():
         return None
     streams, left_out = _streams(work)
-    shown = work.filter(pl.col(_LANE).is_in(streams))
+    shown = work.filter(pl.col(LaneIntervals.lane).is_in(streams))
     stretch, layer = _stretch(shown, window)
-    calls = _host(launches.filter(_launching()), Launches, window, CALLS)
-    operators = _host(ops, Ops, window, OPERATORS)
-    host = pl.concat([operators, calls])
+    launching = pl.col(Launches.name).str.contains("Launch|Memcpy|Memset")
+    host = pl.concat(
+        [
+            _outermost(ops, Ops, window, OPERATORS),
+            _outermost(launches.filter(launching), Launches, window, CALLS),
+        ]
+    )
     full = _within(shown, stretch)
-    marks = [_within(host, stretch), full, _idle(gaps, stretch)]
+    marks = pl.concat([_within(host, stretch), full, _idle(gaps, stretch)], how="diagonal")
     return Timeline(
         window=window,
-        busy=_few_bins(shown, window, streams),
-        host=_bins(host, window, BINS[0], [OPERATORS, CALLS]),
+        busy=few_bins(shown, window, streams),
+        host=busy_bins(_united(host), window, BINS[0], [OPERATORS, CALLS]),
         stretch=stretch,
         layer=layer,
-        marks=_merged(pl.concat(marks, how="diagonal"), window, stretch.span_ns / PIXELS),
+        marks=_spans(marks, window, stretch.span_ns / PIXELS),
         flows=_flows(full, window, stretch),
         streams=streams,
         streams_left_out=left_out,
     )
 
 
-def _launching() -> pl.Expr:
-    return pl.col(Launches.name).str.contains("Launch|Memcpy|Memset")
-
-
 def _work(activities: pl.DataFrame, roles: pl.DataFrame, window: Window) -> pl.DataFrame:
-    """Return the window's activities with lane, role and layer, in order of start."""
-    start, end = pl.col(Activities.start_ns), pl.col(Activities.end_ns)
+    """Return the window's activities as intervals, in order of start."""
     inside = (
         (pl.col(Activities.point) == window.point)
         & (pl.col(Activities.rank) == window.rank)
         & pl.col(Activities.device).eq_missing(pl.lit(window.device, pl.Int32))
-        & (start < window.end_ns)
-        & (end > window.start_ns)
+        & (pl.col(Activities.start_ns) < window.end_ns)
+        & (pl.col(Activities.end_ns) > window.start_ns)
     )
-    kept = (
-        Activities.stream, Activities.name, Activities.start_ns, Activities.end_ns,
-        Activities.launch_end_ns,
-    )  # fmt: skip
-    both = activities.select(inside.alias(_FIRST), *kept).with_columns(
-        roles.get_column(Roles.role).alias(_KEY), roles.get_column(Roles.layer)
-    )
-    named = pl.format("stream {}", Activities.stream).fill_null(lane(None)).alias(_LANE)
+    mine = activities.select(inside.fill_null(value=False)).to_series()
+    told = roles.select(Roles.role, Roles.layer).filter(mine)
     return (
-        both.filter(_FIRST)
-        .drop(_FIRST)
-        .with_columns(named, start.alias(_FROM), end.alias(_TO))
-        .sort(_FROM, _TO)
+        activities.filter(mine)
+        .select(
+            pl.format("stream {}", Activities.stream)
+            .fill_null(lane(None))
+            .alias(LaneIntervals.lane),
+            told.get_column(Roles.role).alias(LaneIntervals.key),
+            pl.col(Activities.start_ns).alias(LaneIntervals.start_ns),
+            pl.col(Activities.end_ns).alias(LaneIntervals.end_ns),
+            pl.col(Activities.name).alias(LaneIntervals.name),
+            told.get_column(Roles.layer).alias(LaneIntervals.layer),
+            pl.col(Activities.launch_end_ns).alias(LaneIntervals.launch_end_ns),
+        )
+        .sort(LaneIntervals.start_ns, LaneIntervals.end_ns)
     )
 
 
 def _streams(work: pl.DataFrame) -> tuple[list[str], int]:
     busiest = (
-        work.group_by(_LANE)
-        .agg((pl.col(_TO) - pl.col(_FROM)).sum().alias(_TOTAL), pl.col(_FROM).min())
-        .sort(_TOTAL, _FROM, descending=[True, False])
-        .get_column(_LANE)
+        work.group_by(LaneIntervals.lane)
+        .agg((_END - _START).sum().alias(_TOTAL), _START.min())
+        .sort(_TOTAL, LaneIntervals.start_ns, descending=[True, False])
+        .get_column(LaneIntervals.lane)
         .to_list()
     )
     return busiest[:MOST_STREAMS], len(busiest[MOST_STREAMS:])
 
 
-def _host(
+def _outermost(
     table: pl.LazyFrame, columns: type[Ops | Launches], window: Window, where: str
 ) -> pl.DataFrame:
     """Return the outermost intervals of each thread of the window's rank.
@@ -166,7 +149,7 @@ def _host(
     """
     start = pl.col(columns.start_ns)
     end = start + pl.col(columns.dur_ns)
-    latest = pl.col(_TO).cum_max().shift(1).over(columns.tid)
+    latest = _END.cum_max().shift(1).over(columns.tid)
     return (
         table.filter(
             pl.col(columns.point) == window.point,
@@ -174,29 +157,48 @@ def _host(
             start < window.end_ns,
             end > window.start_ns,
         )
-        .select(columns.name, columns.tid, start.alias(_FROM), end.alias(_TO))
+        .select(
+            columns.name,
+            columns.tid,
+            start.alias(LaneIntervals.start_ns),
+            end.alias(LaneIntervals.end_ns),
+        )
         .collect()
-        .sort(columns.tid, _FROM, _TO, descending=[False, False, True], nulls_last=True)
-        .filter(latest.is_null() | (pl.col(_FROM) >= latest))
-        .select(columns.name, _FROM, _TO, pl.lit(where).alias(_LANE), pl.lit(where).alias(_KEY))
-        .sort(_FROM, _TO)
+        .sort(columns.tid, _START, _END, descending=[False, False, True], nulls_last=True)
+        .filter(latest.is_null() | (latest <= _START))
+        .select(
+            pl.lit(where).alias(LaneIntervals.lane),
+            pl.lit(where).alias(LaneIntervals.key),
+            LaneIntervals.start_ns,
+            LaneIntervals.end_ns,
+            pl.col(columns.name).alias(LaneIntervals.name),
+        )
+        .sort(LaneIntervals.start_ns, LaneIntervals.end_ns)
+    )
+
+
+def _united(host: pl.DataFrame) -> pl.DataFrame:
+    """Unite the threads of each lane: time covered by two of them counts once."""
+    ordered = host.sort(LaneIntervals.lane, LaneIntervals.start_ns, LaneIntervals.end_ns)
+    reached = _END.cum_max().shift(1).over(LaneIntervals.lane)
+    fresh = (reached < _START).fill_null(value=True)
+    return (
+        ordered.with_columns(fresh.cum_sum().alias(_RUN))
+        .group_by(_RUN, maintain_order=True)
+        .agg(pl.col(LaneIntervals.lane, LaneIntervals.key).first(), _START.min(), _END.max())
+        .drop(_RUN)
     )
 
 
 def _stretch(work: pl.DataFrame, window: Window) -> tuple[Window, int | None]:
     """Choose what is kept in full: the middle layer, else the middle activities."""
-    layers = work.get_column(Roles.layer).drop_nulls().unique().sort()
-    layer = None
-    part = work
-    if layers.len():
-        layer = int(layers[layers.len() // 2])
-        part = work.filter(pl.col(Roles.layer) == layer)
-    if part.height > MOST_STRETCH_ACTIVITIES or not layers.len():
+    layers = work.get_column(LaneIntervals.layer).drop_nulls().unique().sort()
+    layer = int(layers[layers.len() // 2]) if layers.len() else None
+    part = work if layer is None else work.filter(pl.col(LaneIntervals.layer) == layer)
+    if layer is None or part.height > MOST_STRETCH_ACTIVITIES:
         layer = None
-        middle = max(0, (work.height - STRETCH_ACTIVITIES) // 2)
-        part = work.slice(middle, STRETCH_ACTIVITIES)
-    start = part.select(pl.col(_FROM).min()).item()
-    end = part.select(pl.col(_TO).max()).item()
+        part = work.slice(max(0, (work.height - STRETCH_ACTIVITIES) // 2), STRETCH_ACTIVITIES)
+    start, end = part.select(_START.min(), _END.max()).row(0)
     margin = int((end - start) * STRETCH_MARGIN)
     chosen = Window(
         window.point,
@@ -208,60 +210,56 @@ def _stretch(work: pl.DataFrame, window: Window) -> tuple[Window, int | None]:
     return chosen, layer
 
 
-def _within(spans: pl.DataFrame, stretch: Window) -> pl.DataFrame:
-    """Return the spans that reach into the stretch, cut at its ends."""
-    return spans.filter(
-        pl.col(_FROM) < stretch.end_ns, pl.col(_TO) > stretch.start_ns
-    ).with_columns(
-        pl.col(_FROM).clip(lower_bound=stretch.start_ns),
-        pl.col(_TO).clip(upper_bound=stretch.end_ns),
+def _within(intervals: pl.DataFrame, stretch: Window) -> pl.DataFrame:
+    """Return the intervals that reach into the stretch, cut at its ends."""
+    return intervals.filter(stretch.end_ns > _START, stretch.start_ns < _END).with_columns(
+        _START.clip(lower_bound=stretch.start_ns), _END.clip(upper_bound=stretch.end_ns)
     )
 
 
 def _idle(gaps: pl.DataFrame, stretch: Window) -> pl.DataFrame:
+    start = pl.col(Gaps.start_ns)
     mine = gaps.filter(
         pl.col(Gaps.point) == stretch.point,
         pl.col(Gaps.rank) == stretch.rank,
         pl.col(Gaps.device).eq_missing(pl.lit(stretch.device, pl.Int32)),
+    ).select(
+        pl.lit(IDLE).alias(LaneIntervals.lane),
+        pl.col(Gaps.cause).alias(LaneIntervals.key),
+        start.alias(LaneIntervals.start_ns),
+        (start + pl.col(Gaps.dur_ns)).alias(LaneIntervals.end_ns),
+        pl.format("before {}", Gaps.after_name).alias(LaneIntervals.name),
     )
-    start = pl.col(Gaps.start_ns)
-    spans = mine.select(
-        pl.format("before {}", Gaps.after_name).alias(Ops.name),
-        start.alias(_FROM),
-        (start + pl.col(Gaps.dur_ns)).alias(_TO),
-        pl.lit(IDLE).alias(_LANE),
-        pl.col(Gaps.cause).alias(_KEY),
-    )
-    return _within(spans, stretch)
+    return _within(mine, stretch)
 
 
-def _merged(spans: pl.DataFrame, window: Window, pixel_ns: float) -> pl.DataFrame:
-    """Merge neighbours of one lane and key that are closer than a pixel."""
-    ordered = spans.sort(_LANE, _FROM, _TO)
-    apart = (
-        (pl.col(_KEY) != pl.col(_KEY).shift(1).over(_LANE))
-        | (pl.col(_FROM) - pl.col(_TO).cum_max().shift(1).over(_LANE) >= pixel_ns)
-    ).fill_null(value=True)
+def _spans(intervals: pl.DataFrame, window: Window, pixel_ns: float) -> pl.DataFrame:
+    """Return `Spans`; neighbours of one lane and key that are closer than a pixel become one."""
+    where, key = LaneIntervals.lane, pl.col(LaneIntervals.key)
+    apart = (key != key.shift(1).over(where)) | (
+        _START - _END.cum_max().shift(1).over(where) >= pixel_ns
+    )
     return (
-        ordered.with_columns(apart.cum_sum().alias(_NEXT))
-        .group_by(_NEXT, maintain_order=True)
+        intervals.sort(where, LaneIntervals.start_ns, LaneIntervals.end_ns)
+        .with_columns(apart.fill_null(value=True).cum_sum().alias(_RUN))
+        .group_by(_RUN, maintain_order=True)
         .agg(
-            pl.col(_LANE).first().alias(Spans.lane),
-            pl.col(_KEY).first().alias(Spans.key),
-            ((pl.col(_FROM).min() - window.start_ns) / _US).alias(Spans.from_us),
-            ((pl.col(_TO).max() - window.start_ns) / _US).alias(Spans.to_us),
-            ((pl.col(_TO) - pl.col(_FROM)).sum() / _US).alias(Spans.dur_us),
+            pl.col(where).first().alias(Spans.lane),
+            key.first().alias(Spans.key),
+            ((_START.min() - window.start_ns) / _US).alias(Spans.from_us),
+            ((_END.max() - window.start_ns) / _US).alias(Spans.to_us),
+            ((_END - _START).sum() / _US).alias(Spans.dur_us),
             pl.len().cast(pl.Int64).alias(Spans.count),
-            pl.col(Ops.name).first().alias(Spans.name),
+            pl.col(LaneIntervals.name).first().alias(Spans.name),
         )
         .select(list(polars_schema(Spans)))
     )
 
 
 def _flows(work: pl.DataFrame, window: Window, stretch: Window) -> pl.DataFrame:
-    launched = pl.col(Activities.launch_end_ns)
-    return work.filter(launched >= stretch.start_ns, launched <= pl.col(_FROM)).select(
-        pl.col(_LANE).alias(Flows.lane),
+    launched = pl.col(LaneIntervals.launch_end_ns)
+    return work.filter(launched >= stretch.start_ns, launched <= _START).select(
+        pl.col(LaneIntervals.lane).alias(Flows.lane),
         ((launched - window.start_ns) / _US).alias(Flows.from_us),
-        ((pl.col(_FROM) - window.start_ns) / _US).alias(Flows.to_us),
+        ((_START - window.start_ns) / _US).alias(Flows.to_us),
     )

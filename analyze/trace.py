@@ -53,7 +53,7 @@ def read_trace(run: Run) -> Trace:
         marks=marked,
         ops=ops,
         launches=launches,
-        complete=completeness(activities, launches),
+        complete=completeness(activities, launches, everything),
         void_rows=everything.height - valid.height,
         external_ids_trusted=external_ids_trusted(valid),
     )

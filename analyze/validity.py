@@ -9,8 +9,9 @@ from whichwall.schemas.launches import Launches
 from whichwall.schemas.manifest import RankFacts
 
 # Without any row of the host a recording's length is not known: below this, no row is called
-# too long for it.
+# too long for it. Nor is a row of the host itself, and kernels may go on for so long after it.
 SHORTEST_RECORDING_NS = 60 * 10**9
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
 class Recording(NamedTuple):
@@ -27,21 +28,31 @@ def recording_of(facts: RankFacts, host: list[pl.DataFrame], kernels: pl.DataFra
     The ends of kernels are not used, since a void row's duration is not to be believed.
     """
     origin = facts.base_ns or 0
-    spans = [
-        (int(f[Launches.start_ns].min()), int((f[Launches.start_ns] + f[Launches.dur_ns]).max()))  # type: ignore[arg-type]
-        for f in host
-        if f.height
-    ]
+    told = [span for rows in host if (span := _span(rows, origin)) is not None]
     if facts.recording_start_ns is not None and facts.recording_end_ns is not None:
-        spans.append((facts.recording_start_ns, facts.recording_end_ns))
-    known = bool(spans)
+        told.append((facts.recording_start_ns, facts.recording_end_ns))
     starts = kernels[Kernels.start_ns]
     starts = starts.filter(starts != origin)
-    if len(starts):
-        spans.append((int(starts.min()), int(starts.max())))  # type: ignore[arg-type]
+    if told:
+        first, last = min(s for s, _ in told), max(e for _, e in told)
+        beyond = max(last - first, SHORTEST_RECORDING_NS)
+        starts = starts.filter(starts.is_between(first - beyond, last + beyond))
+    spans = [*told, (int(starts.min()), int(starts.max()))] if len(starts) else told  # type: ignore[arg-type]
     if not spans:
         return Recording(origin, origin, known=False)
-    return Recording(min(s for s, _ in spans), max(e for _, e in spans), known)
+    return Recording(min(s for s, _ in spans), max(e for _, e in spans), known=bool(told))
+
+
+def _span(rows: pl.DataFrame, origin_ns: int) -> tuple[int, int] | None:
+    """Return the stretch of host rows, without those that have no time or that never ended."""
+    rows = rows.filter(pl.col(Launches.start_ns) != origin_ns)
+    if not rows.height:
+        return None
+    start, dur = pl.col(Launches.start_ns), pl.col(Launches.dur_ns)
+    first, last = rows.select(start.min().alias("first"), start.max().alias("last")).row(0)
+    longest = max(last - first, SHORTEST_RECORDING_NS)
+    ended = rows.filter(dur.is_between(0, longest)).select((start + dur).max()).item()
+    return first, last if ended is None else max(last, ended)
 
 
 def is_void(recording: Recording, origin_ns: int) -> pl.Expr:
@@ -54,8 +65,8 @@ def is_void(recording: Recording, origin_ns: int) -> pl.Expr:
     length = recording.end_ns - recording.start_ns
     if not recording.known:
         length = max(length, SHORTEST_RECORDING_NS)
-    latest_end = recording.end_ns + length
-    earliest_start = recording.start_ns - length
+    latest_end = min(recording.end_ns + length, INT64_MAX)
+    earliest_start = max(recording.start_ns - length, INT64_MIN)
     # Written as dur > latest - start, since start + dur may not fit in 64 bits.
     return (
         ((start == origin_ns) & (dur == 0))

@@ -164,6 +164,7 @@ def predict_without(wall: str, evidence: Evidence) -> tuple[float | None, str | 
     busy, step, floor = evidence.busy_ns, evidence.step_ns, evidence.floor
     if busy is None:
         return None, None
+    busy = busy if step is None else min(busy, step)
     if wall == LAUNCHES and evidence.kernels is not None:
         measured = evidence.node_idle_ns
         idle = ASSUMED_NODE_IDLE_NS if measured is None else measured
@@ -179,5 +180,6 @@ def predict_without(wall: str, evidence: Evidence) -> tuple[float | None, str | 
     if wall == KERNELS:
         return step - busy + min(floor.floor_ns, busy), "the same launches, kernels at the floor"
     if wall == BYTES and floor.bytes_ns is not None:
-        return step - floor.bytes_ns / 2, "half the bytes for weights and cache, all else the same"
+        saved = min(floor.bytes_ns, busy) / 2
+        return step - saved, "half the bytes for weights and cache, all else the same"
     return None, None

@@ -4,8 +4,8 @@ Launches are measured before any profiler has run in the process, since CUPTI sl
 The matrix product comes last of all: it heats the card, and would lower the clocks of whatever
 followed it.
 
-A graph node's time holds its kernel's own duration; the idle time between two nodes cannot be
-told from it without CUPTI, and is not measured here.
+A graph node's time holds its kernel's own duration; the idle time between two nodes can only be
+told from a trace (`node_idle`).
 """
 
 from collections.abc import Sequence
@@ -100,7 +100,6 @@ def measure_streams_and_launches(log: CeilingLog, dtype: torch.dtype) -> None:
     if log.device.is_gpu:
         _measure_round_trip(log)
         _measure_graph(log)
-        torch.cuda.empty_cache()
 
 
 def measure_matmul(log: CeilingLog, dtype: torch.dtype) -> None:
@@ -130,11 +129,15 @@ def _matmul_rates(log: CeilingLog, size: int, dtype: torch.dtype) -> tuple[Stopw
 
 
 def _free_bytes(device: Device) -> int:
-    """Return what is left of the GPU's memory; on a CPU, no limit that these sizes would meet."""
+    """Return what is left of the GPU's memory, what torch holds unused included.
+
+    Nothing is given back: the passes that follow would pay for allocating it again. On a CPU,
+    return no limit that these sizes would meet.
+    """
     if not device.is_gpu:
         return 8 * GPU_BUFFER_BYTES
-    torch.cuda.empty_cache()
-    return torch.cuda.mem_get_info(device.torch)[0]
+    held = torch.cuda.memory_reserved(device.torch) - torch.cuda.memory_allocated(device.torch)
+    return torch.cuda.mem_get_info(device.torch)[0] + held
 
 
 def _buffer_bytes(device: Device) -> int | None:

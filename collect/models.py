@@ -108,6 +108,7 @@ def build(source: Source, device: Device, dtype: torch.dtype, attention: str) ->
     if implementation != "auto":
         options["attn_implementation"] = implementation
     with _explained(source.name):
+        _silence()
         config = _transformers_config(source)
         if source.weights == DUMMY:
             module = _random(config, options, device)
@@ -119,11 +120,19 @@ def build(source: Source, device: Device, dtype: torch.dtype, attention: str) ->
     return Built(module, facts, attention if attention != "auto" else used)
 
 
+def _silence() -> None:
+    """Keep libraries off stderr: what fails in the end is said there, once, by us."""
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    # The hub's client announces each retry.
+    logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
+
+
 def _transformers_config(source: Source) -> Any:
     from transformers import AutoConfig
 
-    # The hub's client announces each retry on stderr; what failed in the end is said once.
-    logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
     if source.pretrained is not None:
         return AutoConfig.from_pretrained(source.pretrained)
     assert source.config is not None
@@ -156,10 +165,8 @@ def _fill(module: Any, device: Device) -> None:
 
 def _pretrained(source: Source, options: dict[str, Any], device: Device) -> Any:
     from transformers import AutoModelForCausalLM
-    from transformers.utils import logging as transformers_logging
 
     assert source.pretrained is not None
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     module: Any = AutoModelForCausalLM.from_pretrained(source.pretrained, **options)
     return module.to(device.torch)
 

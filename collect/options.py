@@ -62,6 +62,11 @@ class CollectOptions:
         _at_least("--batch-size", self.batch_size, 1)
         _at_least("--sample-interval-ms", self.sample_interval_ms, 1)
         _at_least("--repeat", self.repeat, 1)
+        if self.model is not None and self.weights not in (DUMMY, HUB):
+            raise UsageError(
+                f"--model {self.model} and --weights {self.weights} both name a model; "
+                "leave --model out to run the weights of a folder"
+            )
 
 
 def _among(option: str, found: str, known: tuple[str, ...]) -> None:
@@ -95,14 +100,13 @@ def command_line(options: CollectOptions, model: str, device: str, point: dict[s
 
     Rebuilt from the options rather than taken from argv, so no folder of this machine is in it.
     """
-    weights = (
-        options.weights if options.weights in (DUMMY, HUB) else without_folders(options.weights)
-    )
-    words: list[object] = [
-        "whichwall", "collect", "--mode", options.mode, "--model", without_folders(model),
-        "--weights", weights, "--engine", options.engine, "--attention", options.attention,
-        "--dtype", point[Points.dtype], "--prompt-tokens", point[Points.prompt_tokens],
-    ]  # fmt: skip
+    words: list[object] = ["whichwall", "collect", "--mode", options.mode]
+    if options.weights in (DUMMY, HUB):
+        words += ["--model", without_folders(model), "--weights", options.weights]
+    else:
+        words += ["--weights", without_folders(options.weights)]
+    words += ["--engine", options.engine, "--attention", options.attention]
+    words += ["--dtype", point[Points.dtype], "--prompt-tokens", point[Points.prompt_tokens]]
     if options.mode == DECODE:
         words += ["--new-tokens", options.new_tokens]
     words += ["--batch-size", options.batch_size, "--device", device]

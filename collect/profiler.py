@@ -1,5 +1,6 @@
 """Record a trace with torch's profiler: one session, warmed before it records, checked after."""
 
+import errno
 import os
 import sys
 import tempfile
@@ -21,8 +22,9 @@ TEARDOWN_CUDA = (12, 6)
 # A session may lose the first kernels it should record, so these go first.
 LEADING_KERNELS = 8
 
-# Since 2.13, Kineto says on stderr, at any log level, that a session starts and stops.
-_NOISE = b"USDT:"
+# Since 2.13, Kineto says on stderr, at any log level, that a session starts and stops. That a file
+# could not be written it says there too, and nowhere else; `export` finds that out by itself.
+_NOISE = (b"USDT:", b"output_json.cpp")
 
 
 class TraceSession:
@@ -39,7 +41,8 @@ class TraceSession:
         if device.is_gpu:
             self.activities.append(ProfilerActivity.CUDA)
             _tear_down_afterwards()
-        self._profile = profile(activities=self.activities, record_shapes=True)
+        # One cycle is all there is; saying so keeps torch from warning of lost earlier ones.
+        self._profile = profile(activities=self.activities, record_shapes=True, acc_events=True)
         self._recording = False
         self._finished = False
 
@@ -82,8 +85,15 @@ class TraceSession:
             self._profile.stop_trace()
 
     def export(self, path: Path) -> None:
-        """Write the trace as Kineto's JSON."""
-        self._profile.export_chrome_trace(str(path))
+        """Write the trace as Kineto's JSON.
+
+        Raises:
+            OSError: it could not be written; Kineto says nothing and leaves no file.
+        """
+        with _without_noise():
+            self._profile.export_chrome_trace(str(path))
+        if not path.is_file():
+            raise OSError(errno.ENOSPC, "the profiler could not write its trace", str(path))
 
     def facts(self, kernels: int, launches_without_kernel: int) -> ProfilerFacts:
         """Return how the trace was taken, with CUPTI's variables as they are now.
@@ -113,7 +123,7 @@ def _tear_down_afterwards() -> None:
 
 @contextmanager
 def _without_noise() -> Iterator[None]:
-    """Keep Kineto's start and stop lines off stderr; whatever else is written there still comes."""
+    """Keep Kineto's own lines off stderr; whatever else is written there still comes."""
     sys.stderr.flush()
     kept = os.dup(2)
     with tempfile.TemporaryFile() as caught:
@@ -125,5 +135,5 @@ def _without_noise() -> Iterator[None]:
             os.dup2(kept, 2)
             os.close(kept)
             caught.seek(0)
-            rest = b"".join(line for line in caught if not line.startswith(_NOISE))
+            rest = b"".join(line for line in caught if not any(n in line for n in _NOISE))
             os.write(2, rest)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Reporter:
 @contextmanager
 def reporting() -> Iterator[Reporter]:
     """Draw progress on stderr while the block runs; nothing if stderr is not a terminal."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}"), BarColumn())
     progress = Progress(
         *columns,
         console=Console(stderr=True),

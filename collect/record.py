@@ -1,5 +1,6 @@
 """Write what a session measured: the tables, the trace and the manifest."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 UNSTABLE_RATIO = 1.5
 
 COLLECTED = "collect"
+NS_PER_MS = 1e6
 
 
 @dataclass(frozen=True)
@@ -125,11 +127,17 @@ def _diagnose(
         )
         found.append(Diagnostic("no_gpu_activity", "error", None, text))
     phase = passes.DECODE if request.options.mode == DECODE else passes.PREFILL
-    clean = spread(measured.passes.walls(passes.CLEAN, phase))
-    if clean.ratio > UNSTABLE_RATIO:
-        text = (
-            f"clean {phase} passes took {clean.p10 / 1e6:.3g} to {clean.p90 / 1e6:.3g} ms (p10 to "
-            f"p90), median {clean.median / 1e6:.3g} ms; collect again on a quiet host"
-        )
-        found.append(Diagnostic("unstable_steps", "warning", clean.repeats, text))
-    return found
+    return found + find_unstable(measured.passes.walls(passes.CLEAN, phase), phase)
+
+
+def find_unstable(walls_ns: Sequence[int], phase: str) -> list[Diagnostic]:
+    """Return a warning if the clean passes of a phase differ too much to speak of one time."""
+    clean = spread(walls_ns)
+    if clean.ratio <= UNSTABLE_RATIO:
+        return []
+    low, middle, high = (t / NS_PER_MS for t in (clean.p10, clean.median, clean.p90))
+    text = (
+        f"clean {phase} passes took {low:.3g} to {high:.3g} ms (p10 to p90), "
+        f"median {middle:.3g} ms; collect again on a quiet host"
+    )
+    return [Diagnostic("unstable_steps", "warning", clean.repeats, text)]

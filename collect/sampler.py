@@ -22,7 +22,7 @@ import msgspec
 from whichwall.collect.smi_fields import QUERY, TIMESTAMP, supported_fields
 from whichwall.collect.smi_health import NS_PER_MS, diagnose, missing, sampler_facts
 from whichwall.collect.smi_rows import NS_PER_S, SmiParser
-from whichwall.schemas.diagnostics import Diagnostic
+from whichwall.schemas.diagnostics import Diagnostic, Severity
 from whichwall.schemas.manifest import SamplerFacts
 
 PROGRAM = "nvidia-smi"
@@ -210,7 +210,8 @@ class Sampler:
     def finish(self) -> Samples:
         """Wait for one sample after this moment, end the child, and return the samples."""
         if self._child is None:
-            return Samples([], None, [missing(self._why_none)])
+            severity: Severity = "info" if self.uuid is None else "warning"
+            return Samples([], None, [missing(self._why_none, severity)])
         child, self._child = self._child, None
         end_ns = time.time_ns()
         limit = min(LAST_ROW_S, LAST_ROW_PERIODS * self.interval_ms * NS_PER_MS / NS_PER_S + 0.1)

@@ -1,8 +1,9 @@
 """One run from device to folder: every stage of a point, in the one order that keeps it honest.
 
 Sampler on, warm up, clean passes, limits of memory and launches, profiled passes, clean passes
-again, limit of arithmetic. The clean passes and the cost of launches are timed in a process in
-which no profiler has run yet; the matrix product, which heats the card, comes last.
+again, limit of arithmetic, idle time in a graph. The clean passes and the cost of launches are
+timed in a process in which no profiler has run yet; the matrix product heats the card and a
+second trace is only read for its gaps, so these come last.
 """
 
 from pathlib import Path
@@ -16,6 +17,7 @@ from whichwall.collect.energy import metered
 from whichwall.collect.environment import find_sharing, read_environment, read_gpu
 from whichwall.collect.failures import explained
 from whichwall.collect.models import Built, build, forced_attention
+from whichwall.collect.node_idle import measure_node_idle
 from whichwall.collect.nvml import open_gpu
 from whichwall.collect.options import CollectOptions
 from whichwall.collect.passes import PassLog
@@ -29,7 +31,7 @@ from whichwall.schemas import passes
 from whichwall.schemas.folder import RunWriter
 from whichwall.schemas.points import Points
 
-TRACE_FILE = "trace.json"
+TRACE_FILE, GRAPH_TRACE_FILE = "trace.json", "graph.json"
 
 
 def run(options: CollectOptions, writer: RunWriter | None) -> Path:
@@ -84,6 +86,8 @@ def _measure(
         workload.repeat(passes.AFTER, plan.after_s, 1, reporter)
         reporter.stage("measuring the matrix product")
         measure_matmul(ceilings, request.dtype)
+        if device.is_gpu:
+            measure_node_idle(ceilings, trace.with_name(GRAPH_TRACE_FILE))
         sampled = sampler.finish()
     gpu = read_gpu(device)
     return Measured(

@@ -9,7 +9,7 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 from whichwall.collect.smi_fields import (
@@ -35,6 +35,8 @@ _BYTE_ORDER_MARKS = (
     (b"\xfe\xff", "utf-16"),
     (b"\xef\xbb\xbf", "utf-8-sig"),
 )
+# Rows that a layout has to fit: enough to meet a busy and an idle card.
+INFER_ROWS = 1000
 _BRACKETED = re.compile(r"\[.*\]")
 
 
@@ -118,7 +120,8 @@ def _infer(path: Path, lines: list[str]) -> tuple[str, ...]:
     Raises:
         InputError: none fits, or several fit and disagree about a column of the samples table.
     """
-    stamped = [cells for line in lines if parse_stamp((cells := _cells(line))[0]) is not None]
+    cells_of_rows = (cells for line in lines if parse_stamp((cells := _cells(line))[0]) is not None)
+    stamped = list(islice(cells_of_rows, INFER_ROWS))
     if not stamped:
         return LAYOUTS[0]
     counts = Counter(map(len, stamped))

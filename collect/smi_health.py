@@ -7,7 +7,7 @@ from statistics import median
 
 from whichwall.collect.smi_fields import MIG
 from whichwall.collect.smi_rows import NS_PER_S, Event, SmiParser
-from whichwall.schemas.diagnostics import Diagnostic
+from whichwall.schemas.diagnostics import Diagnostic, Severity
 from whichwall.schemas.manifest import SamplerFacts
 
 NS_PER_MS = 1_000_000
@@ -96,11 +96,10 @@ def diagnose(parser: SmiParser, period_ns: int | None) -> list[Diagnostic]:
     return found
 
 
-def missing(why: str) -> Diagnostic:
+def missing(why: str, severity: Severity = "warning") -> Diagnostic:
     """Return the diagnostic of a run without samples."""
-    return Diagnostic(
-        "samples_missing", "warning", None, f"{why}; clocks, power and throttling are not known"
-    )
+    text = f"{why}; clocks, power and throttling are not known"
+    return Diagnostic("samples_missing", severity, None, text)
 
 
 def _said(events: Sequence[Event]) -> str:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from math import isfinite
 
 from whichwall.collect.smi_fields import (
@@ -163,6 +164,8 @@ def parse_stamp(text: str) -> int | None:
     return stamp if 0 <= stamp <= INT64_MAX else None
 
 
+# Readings change every 100 ms at most and come back to the same few hundred texts.
+@lru_cache(maxsize=1 << 14)
 def parse_value(name: str, kind: Kind, cell: str) -> Value:
     """Return a cell's value, with or without its unit; None for what is not a value."""
     if _NULL_TEXT.fullmatch(cell):

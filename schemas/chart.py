@@ -3,7 +3,21 @@
 Times are relative and in the unit of their axis: JavaScript rounds epoch nanoseconds.
 """
 
-from whichwall.schemas.table import BOOL, FLOAT64, INT64, TEXT, Column, Table
+from whichwall.schemas.table import BOOL, FLOAT64, INT32, INT64, TEXT, Column, Table
+
+
+class LaneIntervals(Table):
+    """A row per interval on a lane, before it is reduced to what a picture shows."""
+
+    NAME = "lane_intervals"
+
+    lane = Column(TEXT, "Lane it is drawn on.", required=True)
+    key = Column(TEXT, "What colours it: a role, a cause, or the lane itself.", required=True)
+    start_ns = Column(INT64, "Start, Unix epoch.", "ns", required=True)
+    end_ns = Column(INT64, "End, Unix epoch.", "ns", required=True)
+    name = Column(TEXT, "Name as recorded.", required=True)
+    layer = Column(INT32, "Layer index from 0; null outside layers.")
+    launch_end_ns = Column(INT64, "End of its launch call, Unix epoch; null if unknown.", "ns")
 
 
 class Spans(Table):

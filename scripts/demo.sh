@@ -25,7 +25,5 @@ answer "$2" "$answers/here"
 echo
 echo "== The answers"
 cat "$answers/committed"
-echo "report: $1/report/report.html"
 echo
 cat "$answers/here"
-echo "report: $2/report/report.html"

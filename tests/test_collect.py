@@ -15,6 +15,8 @@ import torch
 from tests.conftest import ROOT
 from whichwall.collect.collect import collect
 from whichwall.collect.options import CollectOptions
+from whichwall.collect.record import find_unstable
+from whichwall.schemas.diagnostics import Diagnostic
 from whichwall.schemas.errors import CollectError, UsageError
 from whichwall.schemas.folder import file_facts, file_name
 from whichwall.schemas.manifest import FILE, Manifest, read_manifest
@@ -133,6 +135,19 @@ def test_a_prefill_run_times_and_traces_prefills_alone(tmp_path: Path) -> None:
     assert {str(row[Ranges.name]).split("#")[0] for row in rows(run, Ranges)} == {
         "whichwall::prefill"
     }
+
+
+def test_passes_that_differ_by_more_than_half_are_called_unstable() -> None:
+    assert find_unstable([10_000_000, 11_000_000, 14_000_000], "decode") == []
+    assert find_unstable([10_000_000, 20_000_000, 30_000_000], "decode") == [
+        Diagnostic(
+            "unstable_steps",
+            "warning",
+            3,
+            "clean decode passes took 12 to 28 ms (p10 to p90), median 20 ms; "
+            "collect again on a quiet host",
+        )
+    ]
 
 
 def test_an_existing_folder_is_refused_and_left_alone(run: Path) -> None:

@@ -35,13 +35,24 @@ def test_a_prefill_needs_no_second_token() -> None:
 
 
 def test_the_command_is_rebuilt_without_folders(tmp_path: Path) -> None:
-    options = CollectOptions(weights=str(tmp_path / "mine"), quick=True, out=tmp_path / "run")
+    model = str(tmp_path / "secret" / "config.json")
+    options = CollectOptions(model=model, quick=True, out=tmp_path / "run")
 
-    assert command_line(options, str(tmp_path / "secret" / "config.json"), "cuda", POINT) == (
-        "whichwall collect --mode decode --model config.json --weights mine --engine eager "
+    assert command_line(options, model, "cuda", POINT) == (
+        "whichwall collect --mode decode --model config.json --weights dummy --engine eager "
         "--attention auto --dtype bfloat16 --prompt-tokens 1024 --new-tokens 32 --batch-size 1 "
         "--device cuda --sample-interval-ms 100 --quick"
     )
+
+
+def test_weights_of_a_folder_name_the_model_themselves(tmp_path: Path) -> None:
+    folder = str(tmp_path / "mine")
+
+    assert command_line(CollectOptions(weights=folder), "mine", "cpu", POINT).startswith(
+        "whichwall collect --mode decode --weights mine --engine eager"
+    )
+    with pytest.raises(UsageError, match="both name a model"):
+        CollectOptions(model="tiny", weights=folder).check()
 
 
 def test_a_hub_id_is_no_path() -> None:

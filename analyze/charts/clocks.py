@@ -95,7 +95,7 @@ def _strip(bands: pl.DataFrame, domain: list[float]) -> ChartType:
             color=_stage_colour(legend if crowded else None),
         ),
         base.transform_filter(f"datum.{_FITS}")
-        .mark_text(style=theme.INSIDE, baseline="middle")
+        .mark_text(style=theme.ON_BRIGHT, baseline="middle")
         .encode(x=_x(_MIDDLE, domain, axis=False), text=alt.Text(f"{StageBands.stage}:N")),
     ).properties(width=theme.WIDTH, height=STRIP_PX)
     return strip

@@ -54,6 +54,20 @@ WALL_COLOURS: dict[str, str] = {
     ARITHMETIC: "#7a5bb5",
 }
 
+# Text on a mark is dark where at least this share of white's light comes back (about where dark
+# and white text have the same contrast).
+BRIGHT = 0.19
+
+
+def is_bright(colour: str) -> bool:
+    """Tell whether dark text reads better than white on a colour (relative luminance, WCAG)."""
+    channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue >= BRIGHT
+
+
 # The host's side of a timeline, and what is neither role nor cause.
 HOST, CALL = "#9aa3ad", "#5f6b78"
 WARNING = "#c9472f"

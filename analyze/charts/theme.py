@@ -49,8 +49,8 @@ PAGE_DARK = Scheme(
     padding=_FLUSH,
 )
 
-NOTE, STRONG, LABEL, INSIDE, MARKER, RULE, SHADE, LINE = (
-    "note", "strong", "label", "inside", "marker", "ledge", "shade", "curve",
+NOTE, STRONG, LABEL, ON_BRIGHT, ON_DARK, MARKER, RULE, SHADE, LINE = (
+    "note", "strong", "label", "on_bright", "on_dark", "marker", "ledge", "shade", "curve",
 )  # fmt: skip
 
 
@@ -102,7 +102,8 @@ def config(scheme: Scheme) -> dict[str, Any]:
             STRONG: {**text, "fontWeight": "bold"},
             LABEL: text,
             # Text on a mark: the mark's colour is the same in both schemes.
-            INSIDE: {**text, "color": "#15181c", "fontSize": SMALL_PX},
+            ON_BRIGHT: {**text, "color": "#15181c", "fontSize": SMALL_PX},
+            ON_DARK: {**text, "color": "#ffffff", "fontSize": SMALL_PX},
             MARKER: {"color": scheme.muted, "strokeDash": [4, 3]},
             RULE: {"color": scheme.rule, "strokeWidth": 1},
             LINE: {"color": scheme.text, "strokeWidth": 1.6},

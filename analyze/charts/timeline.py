@@ -7,7 +7,7 @@ from altair.typing import ChartType
 from whichwall.analyze.causes import legend_expression
 from whichwall.analyze.charts import theme
 from whichwall.analyze.charts.lanes import Lanes
-from whichwall.analyze.charts.palette import CALL, CAUSE_COLOURS, HOST, ROLE_COLOURS
+from whichwall.analyze.charts.palette import CALL, CAUSE_COLOURS, HOST, ROLE_COLOURS, is_bright
 from whichwall.analyze.names import short_name
 from whichwall.analyze.quantities import duration
 from whichwall.analyze.timeline import CALLS, IDLE, OPERATORS, Timeline
@@ -29,7 +29,7 @@ _LOW, _HIGH, _TEXT, _MIDDLE, _COVERED, _Y, _Y2 = (
     "low_y", "high_y", "text", "middle", "covered", "y", "y2",
 )  # fmt: skip
 _X_TITLE = "µs since the first GPU activity"
-_HOST_COLOURS = {OPERATORS: HOST, CALLS: CALL}
+_COLOURS = {OPERATORS: HOST, CALLS: CALL, **ROLE_COLOURS}
 
 
 def timeline(data: Timeline, what: str, title: str, subtitle: list[str]) -> ChartType:
@@ -177,7 +177,7 @@ def _stretch(data: Timeline) -> ChartType:
         **base, color=_cause_colour(data), tooltip=tooltip
     )  # fmt: skip
     drawn: ChartType = alt.layer(
-        lanes.lines(), _arrows(data, lanes), work, waits, _inside(marks), lanes.names()
+        lanes.lines(), _arrows(data, lanes), work, waits, *_inside(marks), lanes.names()
     ).properties(width=theme.WIDTH, height=lanes.height, title=_panel_title(_stretch_title(data)))
     return drawn
 
@@ -223,17 +223,26 @@ def _words(pixel_us: float) -> pl.Expr:
     return pl.when(fits).then(said)
 
 
-def _inside(marks: pl.DataFrame) -> alt.Chart:
+def _inside(marks: pl.DataFrame) -> list[alt.Chart]:
+    """Write into the marks that have room, dark on bright ones and white on dark ones."""
+    bright = [key for key, colour in _COLOURS.items() if is_bright(colour)]
     said = marks.filter(pl.col(_TEXT).is_not_null()).with_columns(
         ((pl.col(Spans.from_us) + pl.col(Spans.to_us)) / 2).alias(_MIDDLE),
         ((pl.col(_LOW) + pl.col(_HIGH)) / 2).alias(_Y),
     )
-    written: alt.Chart = (
-        alt.Chart(said)
-        .mark_text(style=theme.INSIDE, baseline="middle")
-        .encode(x=alt.X(f"{_MIDDLE}:Q"), y=alt.Y(f"{_Y}:Q", axis=None), text=alt.Text(f"{_TEXT}:N"))
-    )
-    return written
+    on_bright = pl.col(Spans.key).is_in(bright)
+    layers = []
+    for style, chosen in ((theme.ON_BRIGHT, on_bright), (theme.ON_DARK, ~on_bright)):
+        layers.append(
+            alt.Chart(said.filter(chosen).select(_MIDDLE, _Y, _TEXT))
+            .mark_text(style=style, baseline="middle")
+            .encode(
+                x=alt.X(f"{_MIDDLE}:Q"),
+                y=alt.Y(f"{_Y}:Q", axis=None),
+                text=alt.Text(f"{_TEXT}:N"),
+            )
+        )
+    return layers
 
 
 def _arrows(data: Timeline, lanes: Lanes) -> alt.Chart:
@@ -253,10 +262,9 @@ def _arrows(data: Timeline, lanes: Lanes) -> alt.Chart:
 
 
 def _fill(legend: alt.Legend | None) -> alt.Fill:
-    table = {**_HOST_COLOURS, **ROLE_COLOURS}
     return alt.Fill(
         f"{Spans.key}:N",
-        scale=alt.Scale(domain=list(table), range=list(table.values())),
+        scale=alt.Scale(domain=list(_COLOURS), range=list(_COLOURS.values())),
         legend=legend,
     )
 

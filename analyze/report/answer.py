@@ -107,7 +107,7 @@ def _why(wall: str, shares: Shares | None, chosen: Subject) -> str | None:
     window = group.window_ns_median if group else None
     if group is None and chosen.device:
         busy, window = chosen.device.busy_fraction, chosen.device.window_ns
-    if wall != LAUNCHES or busy is None:
+    if wall != LAUNCHES or busy is None or 1 - busy < MAJORITY:
         return None
     step = f"a traced {chosen.step} of {duration(window)}"
     return _WHY[wall].format(share=whole_percent(1 - busy), step=step)
@@ -135,7 +135,8 @@ def _second(summary: Summary, chosen: Subject) -> Text:
         said.append(busy)
     predicted = summary.verdict.predicted_step_ms
     if predicted is not None:
-        said.append(f"without this wall a step is predicted to take {duration(predicted * 1e6)}")
+        what = "a step" if group else "the recording"
+        said.append(f"without this wall {what} is predicted to take {duration(predicted * 1e6)}")
     return sentence("; ".join(said)) if said else ""
 
 

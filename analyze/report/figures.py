@@ -4,6 +4,7 @@ import polars as pl
 from altair.typing import ChartType
 
 from whichwall.analyze import clocks as clock_readings
+from whichwall.analyze.busy_bins import Window
 from whichwall.analyze.charts.clocks import clocks
 from whichwall.analyze.charts.gaps import gaps
 from whichwall.analyze.charts.roles import roles
@@ -18,7 +19,7 @@ from whichwall.analyze.report.work import totals
 from whichwall.analyze.role_times import role_times
 from whichwall.analyze.sampled import CLEAN_STAGE
 from whichwall.analyze.step_shares import known_shares, step_shares
-from whichwall.analyze.timeline import Window, median_step
+from whichwall.analyze.timeline import median_step
 from whichwall.analyze.timeline import timeline as reduced
 from whichwall.analyze.walls import ARITHMETIC, BYTES, KERNELS, LAUNCHES
 from whichwall.schemas.activities import Activities

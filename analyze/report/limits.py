@@ -33,7 +33,7 @@ def floor(inputs: ReportInputs) -> list[Block]:
     )
     table = Table(
         head=(
-            "step", "batch", "context, tokens", "bytes", "FLOPs", "floor", "bytes floor",
+            "phase", "batch", "context, tokens", "bytes", "FLOPs", "floor", "bytes floor",
             "arithmetic floor",
         ),
         rows=tuple(_row(one) for one in floors),

@@ -21,9 +21,7 @@ from whichwall.schemas.summary import StepGroup, Summary
 
 NOTHING = "–"
 
-PASSES, OPTION = "passes", "option"
-
-_CLEAN_FROM = {PASSES: "clean passes of this run", OPTION: "the clean step given by hand"}
+PASSES = "passes"  # what `clean_from` says of a time measured in the run itself
 
 
 def diagnostic(summary: Summary, code: DiagnosticCode) -> str | None:
@@ -111,10 +109,11 @@ def _how(inputs: ReportInputs, group: StepGroup) -> str:
     said = f"{several(group.count, 'step')}, found by {found or 'means unknown'}. "
     if group.clean_step_ns_median is None:
         return f"{said}The clean step is {NOT_KNOWN}. {no_clean_reason(inputs.summary)}"
-    source = _CLEAN_FROM.get(group.clean_from or "", NOT_KNOWN)
     passes = _clean_passes(inputs.passes, group)
-    number = f"{passes:,} " if group.clean_from == PASSES and passes else ""
-    said += f"Clean times are from {number}{source}."
+    source = "one given by hand"
+    if group.clean_from == PASSES and passes:
+        source = f"the median of {several(passes, 'pass of this run', 'passes of this run')}"
+    said += f"The clean step is {source}."
     if group.busy_ns_median is None:
         return said
     return (

@@ -1,5 +1,6 @@
 """The arguments of events: only named ones are read, and an odd value is null, not a failure."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -9,6 +10,8 @@ import pyarrow as pa
 from whichwall.collect.kineto.events import NOTHING, Event
 from whichwall.collect.kineto.exact import INT64_MAX, INT64_MIN
 from whichwall.collect.kineto.repair import Repairs, repair
+
+WHOLE_NUMBER = re.compile(r"\s*-?[0-9]{1,20}\s*")
 
 Number = int | float | str | None
 Triple = list[int | float | str | None] | None
@@ -77,7 +80,7 @@ def _read_one(text: bytes, kind: type[Arguments], repairs: Repairs) -> Arguments
         try:
             kept[field.name] = msgspec.json.decode(values[field.encode_name], type=field.type)
         except (msgspec.DecodeError, RecursionError):
-            repairs.nonfinite += 1
+            repairs.repaired += 1
     return kind(**kept)
 
 
@@ -92,8 +95,7 @@ def int64s(values: Sequence[Number]) -> "pa.Array[Any]":
 def as_int64(value: Number) -> int | None:
     """Return a whole number from an int, an integral float or its text; else None."""
     if isinstance(value, str):
-        digits = value.strip()
-        value = int(digits) if digits.lstrip("-").isdecimal() and len(digits) < 21 else None
+        value = int(value) if WHOLE_NUMBER.fullmatch(value) else None
     if isinstance(value, float):
         value = int(value) if value.is_integer() else None
     if value is None or not INT64_MIN <= value <= INT64_MAX:

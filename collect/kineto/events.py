@@ -8,6 +8,7 @@ run that does not decode is walked event by event.
 import json
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,6 +19,17 @@ from whichwall.schemas.errors import InputError
 EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 BORDER = re.compile(rb',\s*(?=\{\s*"(?:ph|cat|name|pid|tid|ts|dur|id|args|s|bp|cname|sf)"\s*:)')
 CLOSE = re.compile(rb'\}\s*\](?=\s*(?:,\s*"|\}|$))')
+ARRAY_END = re.compile(rb'\]\s*,\s*"')
+ARRAY_END_IN_LAST = re.compile(rb'\]\s*(?:,\s*"|,?\s*\Z|\})')
+LEGACY = re.compile(rb"\[\s*([{\]])")
+# What stands before a break may belong to the border after it: a comma, or a comma and the
+# brace and quote that a string without its end has swallowed.
+BORDER_BEFORE_BREAK = re.compile(rb',\s*(?:\{\s*"\s*)?')
+# What may be left at the end of a block of an event, or of the array's end, that goes on.
+PART_OF_TOKEN = re.compile(r"[\s\w\\.+-]*")
+END_OF_ITEM = re.compile(r"\s*(?:[,\]]|\Z)")
+PART_OF_ARRAY_END = re.compile(r"\]\s*(?:,\s*|\}\s*)?")
+BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
 SPACES = b" " * 4096  # nobody indents so far: a file of spaces must not fill the memory
 LONG_SPACE = re.compile(rb"\s{4096,}")
 SEPARATOR = re.compile(rb"[\s,]*")
@@ -78,15 +90,16 @@ class EventReader:
         if not self._ended:
             yield from self._whole_events(last=True)
         self.tail = self._buffer + b"".join(_bounded(blocks))
-        self.truncated = self.truncated or self.source.truncated
+        unclosed = not self.legacy and not self.tail.rstrip().endswith(b"}")
+        self.truncated = self.truncated or self.source.truncated or unclosed
 
     def _read_head(self, blocks: Iterator[bytes]) -> None:
         buffer = b""
         for block in blocks:
             buffer = _without_padding(buffer + block)
-            if buffer.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
+            if match := LEGACY.match(buffer.lstrip(BEFORE_JSON)):
                 self.legacy = True
-                self._buffer = buffer[buffer.index(b"[") + 1 :]
+                self._buffer = buffer.lstrip(BEFORE_JSON)[match.start(1) :]
                 return
             if match := EVENTS.search(buffer):
                 self.head, self._buffer = buffer[: match.start()], buffer[match.end() :]
@@ -116,46 +129,40 @@ class EventReader:
         at = 0
         while True:
             at = _skip_separators(self._buffer, at)
-            if self._buffer[at : at + 1] == b"]":
+            if (ARRAY_END_IN_LAST if last else ARRAY_END).match(self._buffer, at):
                 self._ended = True
                 at += 1
                 break
-            end = _end_of_event(text, at)
+            event = _measure(text, at)
+            end = event.end or _next_event(self._buffer, text, at, event)
             if end is None:
-                border = BORDER.search(self._buffer, at + 1)
-                if border is None:
-                    at = self._end_inside_event(at, last=last)
-                    break
-                end = border.start()
-            event = self._decode_event(self._buffer[at:end])
-            if event is not None:
-                found.append(event)
+                at = self._end_inside_event(at, event, found, last=last)
+                break
+            self._add_event(found, at, end)
             at = end
         self._buffer = self._buffer[at:]
         return found
 
-    def _end_inside_event(self, at: int, *, last: bool) -> int:
+    def _end_inside_event(self, at: int, event: "Extent", found: list[Event], *, last: bool) -> int:
         """Return where to go on when the buffer ends within an event."""
         rest = len(self._buffer) - at
         if last:
+            close = _close_after(self._buffer, event.broken_at) if rest else None
+            if close is not None:
+                self._add_event(found, at, close.start() + 1)
+                self._ended = True
+                return close.end()
             self.truncated = self.truncated or rest > 0 or not self.legacy
-            if rest and b'"' in self._buffer[at:]:
-                at = self._close_broken_last(at)
-            return at
+            return len(self._buffer)
         if rest > EVENT_LIMIT:
             self.repairs.dropped += 1
             return len(self._buffer)
         return at
 
-    def _close_broken_last(self, at: int) -> int:
-        """Step over a last event that is broken rather than cut, if the array closes after it."""
-        close = CLOSE.search(self._buffer, at)
-        if close is None:
-            return len(self._buffer)
-        self.truncated = self.source.truncated
-        self.repairs.dropped += 1
-        self._ended = True
-        return close.end()
+    def _add_event(self, found: list[Event], at: int, end: int) -> None:
+        event = self._decode_event(self._buffer[at:end])
+        if event is not None:
+            found.append(event)
 
     def _decode_event(self, raw: bytes) -> Event | None:
         raw = raw.strip(b" \t\r\n,")
@@ -206,11 +213,57 @@ def _skip_separators(buffer: bytes, at: int) -> int:
     return match.end() if match else at
 
 
-def _end_of_event(text: str, at: int) -> int | None:
+class Extent(NamedTuple):
+    """Where an event ends, or else where it breaks, and whether it is only cut off there."""
+
+    end: int | None
+    broken_at: int
+    cut: bool
+
+
+def _measure(text: str, at: int) -> Extent:
+    if at == len(text) or PART_OF_ARRAY_END.fullmatch(text, at):
+        return Extent(None, at, cut=True)
     try:
-        return _WALK(text, at)[1]
-    except (ValueError, RecursionError):
+        end = _WALK(text, at)[1]
+        whole = text[at] == "{" or END_OF_ITEM.match(text, end)
+        return Extent(end if whole else None, end, cut=False)
+    except json.JSONDecodeError as error:
+        in_string = error.msg.startswith("Unterminated string")
+        cut = in_string or PART_OF_TOKEN.fullmatch(text, error.pos) is not None
+        return Extent(None, error.pos, cut)
+    except (ValueError, RecursionError):  # an integer of thousands of digits; thousands of brackets
+        return Extent(None, at, cut=False)
+
+
+def _next_event(buffer: bytes, text: str, at: int, event: Extent) -> int | None:
+    """Return where the event after a broken one begins, if the buffer holds that place.
+
+    What comes before the break is sound, so borders there are within the event's own arguments.
+    Those after it are too where a sound object without a phase follows.
+    """
+    if event.cut:
         return None
+    comma = buffer.rfind(b",", at, event.broken_at)
+    swallowed = comma > at and BORDER_BEFORE_BREAK.fullmatch(buffer, comma, event.broken_at)
+    for border in BORDER.finditer(buffer, comma if swallowed else event.broken_at):
+        if not _is_argument(text, border.end()):
+            return border.start()
+    return None
+
+
+def _is_argument(text: str, at: int) -> bool:
+    try:
+        return "ph" not in _WALK(text, at)[0]
+    except (ValueError, RecursionError):
+        return False
+
+
+def _close_after(buffer: bytes, broken_at: int) -> re.Match[bytes] | None:
+    """Find the end of the array behind a last event that is broken rather than cut off."""
+    before = buffer[:broken_at].rstrip()
+    start = len(before) - 1 if before.endswith(b"}") else broken_at
+    return CLOSE.search(buffer, start)
 
 
 def _describe(buffer: bytes) -> str:

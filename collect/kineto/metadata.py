@@ -13,7 +13,8 @@ import msgspec
 from whichwall.collect.kineto.source import Source
 from whichwall.schemas.manifest import Gpu
 
-BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(\d{1,19})')
+# With what follows the digits, so that a number cut off by a block's end is not taken for whole.
+BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(\d{1,19})"?\s*[,}\r\n]')
 RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*"rank"\s*:\s*"?(\d{1,6})')
 WORLD = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*"world_size"\s*:\s*"?(\d{1,6})')
 DISTRIBUTED = re.compile(rb'"distributedInfo"\s*:')
@@ -21,6 +22,7 @@ DEVICES = re.compile(rb'"deviceProperties"\s*:\s*(?=\[)')
 VERSION = rb'"%s"\s*:\s*"?([\w.]{1,20})'
 TAIL_BYTES = 1 << 18
 BASE_OVERLAP = 64  # longer than the base's key and digits, so that a border cannot hide it
+LATEST_BASE_NS = 1 << 62  # the year 2116
 
 
 class Metadata(msgspec.Struct, frozen=True):
@@ -39,7 +41,7 @@ class Metadata(msgspec.Struct, frozen=True):
 def read_metadata(text: bytes) -> Metadata:
     """Read the named facts; whatever is broken or absent is null and costs nothing else."""
     return Metadata(
-        base_ns=_number(BASE, text),
+        base_ns=_base(text),
         rank=_number(RANK, text),
         world_size=_number(WORLD, text),
         distributed=DISTRIBUTED.search(text) is not None,
@@ -64,25 +66,26 @@ def find_base(blocks: Iterator[bytes]) -> int | None:
     before = b""
     for block in blocks:
         text = before + block
-        if match := BASE.search(text[:-1]):
-            return int(match.group(1))
+        if BASE.search(text):
+            return _base(text)
         before = text[-BASE_OVERLAP:]
-    return _number(BASE, before)
+    return None
 
 
 def peek_rank(path: Path) -> int | None:
-    """Return the rank that a file states before its events, or at its very end if it is plain.
+    """Return the rank that a file states before its events, or at its very end.
 
     Raises:
         InputError: the file cannot be read.
     """
-    head = next(Source(path).blocks(), b"")
-    rank = _number(RANK, head)
-    if rank is None:
-        with path.open("rb") as file:
-            file.seek(-min(TAIL_BYTES, path.stat().st_size), 2)
-            rank = _number(RANK, file.read())
-    return rank
+    rank = _number(RANK, next(Source(path).blocks(), b""))
+    return _number(RANK, Source(path).tail(TAIL_BYTES)) if rank is None else rank
+
+
+def _base(text: bytes) -> int | None:
+    """Return the base, if it is a time that 64 bits can hold together with what is added to it."""
+    base = _number(BASE, text)
+    return base if base is not None and base <= LATEST_BASE_NS else None
 
 
 def _number(pattern: re.Pattern[bytes], text: bytes) -> int | None:

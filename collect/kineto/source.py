@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Iterator
+from os import SEEK_END
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,6 +20,7 @@ class Source:
         """Remember the path; nothing is read yet."""
         self.path = path
         self.truncated = False
+        self.gzipped = False
 
     def blocks(self) -> Iterator[bytes]:
         """Yield decompressed blocks of about BLOCK_BYTES, from the start at each call.
@@ -28,13 +30,32 @@ class Source:
         """
         try:
             with self.path.open("rb") as file:
-                magic = file.read(2)
+                self.gzipped = file.read(2) == GZIP_MAGIC
                 file.seek(0)
-                yield from self._inflate(file) if magic == GZIP_MAGIC else _plain(file)
+                yield from self._inflate(file) if self.gzipped else _plain(file)
         except OSError as error:
             raise InputError(
                 f"{self.path}: {error.strerror or error}; expected a readable profiler trace"
             ) from error
+
+    def tail(self, size: int) -> bytes:
+        """Return the last bytes: by a seek in a plain file, by reading through a gzip one.
+
+        Raises:
+            InputError: the file cannot be read.
+        """
+        blocks = self.blocks()
+        text = next(blocks, b"")
+        if not self.gzipped:
+            return self._end_of_plain(size)
+        for block in blocks:
+            text = text[-size:] + block
+        return text[-size:]
+
+    def _end_of_plain(self, size: int) -> bytes:
+        with self.path.open("rb") as file:
+            file.seek(-min(size, self.path.stat().st_size), SEEK_END)
+            return file.read()
 
     def _inflate(self, file: BinaryIO) -> Iterator[bytes]:
         inflater = zlib.decompressobj(GZIP_WINDOW)

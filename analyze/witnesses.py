@@ -1,0 +1,113 @@
+"""What single operators tell of the model: weights, token tables, heads, experts.
+
+Each function reads one operator and returns None where it tells nothing of the kind.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from itertools import pairwise
+
+from whichwall.analyze.kernel_words import LOOKUPS, MATMULS, fused_word
+from whichwall.analyze.operators import INTEGER_TYPES, Operator, Shape
+
+Weight = tuple[int, int]  # inputs, outputs
+
+
+def weight_of(op: Operator) -> Weight | None:
+    """Return the sizes of the weight that a matrix multiplication reads."""
+    if op.word not in MATMULS:
+        return None
+    if op.word == "linear":  # its weight is stored the other way round
+        stored = [s for s in op.shapes[1:2] if len(s) == 2]
+        return (stored[0][1], stored[0][0]) if stored else None
+    matrices = [s for s in op.shapes if len(s) == 2]
+    for left, right in pairwise(matrices):
+        if left[1] == right[0]:
+            return right[0], right[1]
+    return None
+
+
+def count_weights(operators: Mapping[Operator, int]) -> Counter[Weight]:
+    """Count matrix multiplications by the sizes of their weight."""
+    counts: Counter[Weight] = Counter()
+    for op, count in operators.items():
+        weight = weight_of(op)
+        if weight:
+            counts[weight] += count
+    return counts
+
+
+def table_of(op: Operator) -> Weight | None:
+    """Return (rows, width) of the float table that integers look rows up in."""
+    if op.word not in LOOKUPS or not op.shapes or len(op.shapes[0]) != 2:
+        return None
+    if op.types[0] in INTEGER_TYPES or not any(t in INTEGER_TYPES for t in op.types[1:]):
+        return None
+    return op.shapes[0][0], op.shapes[0][1]
+
+
+def appended_keys(op: Operator) -> tuple[int, int] | None:
+    """Return (heads, size) of the keys or values that are put into a cache."""
+    first: Shape = op.shapes[0] if op.shapes else ()
+    if op.word == "cat" and is_append(op.shapes):
+        return op.shapes[-1][1], op.shapes[-1][3]
+    if op.word == "index_copy" and len(first) == 4:
+        return first[1], first[3]
+    if fused_word(op.word) == "write_cache" and len(first) == 3:
+        return first[1], first[2]
+    return None
+
+
+def called_keys(op: Operator) -> tuple[int, int] | None:
+    """Return (heads, size) of the keys that fused attention is called with."""
+    if fused_word(op.word) != "attend" or len(op.shapes) < 2 or len(op.shapes[1]) != 4:
+        return None
+    return op.shapes[1][1], op.shapes[1][3]
+
+
+def projected_heads(op: Operator, head_dim: int, outputs: set[int]) -> int | None:
+    """Return the heads of a tensor which, laid flat, is what an output projection takes in."""
+    for shape in op.shapes:
+        if len(shape) == 4 and shape[3] == head_dim:
+            for heads in shape[1:3]:
+                if heads > 1 and heads * head_dim in outputs:
+                    return heads
+    return None
+
+
+def called_heads(op: Operator, head_dim: int) -> int | None:
+    """Return the heads of scores under a softmax, or of queries in a call of fused attention."""
+    first: Shape = op.shapes[0] if op.shapes else ()
+    if op.word == "softmax" and len(first) == 4:
+        return first[1]
+    if fused_word(op.word) == "attend" and first[-1:] == (head_dim,) and len(first) in (3, 4):
+        return first[1]
+    return None
+
+
+def is_append(shapes: tuple[Shape, ...]) -> bool:
+    """Tell whether tensors joined are a cache and what is new: alike but for the tokens."""
+    whole = [s for s in shapes if s != (0,)]
+    return (
+        len(shapes) > 1
+        and bool(whole)
+        and all(len(s) == 4 for s in whole)
+        and len({s[:2] + s[3:] for s in whole}) == 1
+        and (len(whole) < len(shapes) or whole[0] != whole[1])
+    )
+
+
+def expert_stack(op: Operator, hidden: int) -> tuple[int, int] | None:
+    """Return (experts, width) of a batch of weights, one an expert, to or from `hidden`."""
+    if fused_word(op.word) != "grouped_mm":
+        return None
+    for shape in op.shapes:
+        if len(shape) == 3 and hidden in shape[1:]:
+            return shape[0], next((w for w in shape[1:] if w != hidden), hidden)
+    return None
+
+
+def summed_experts(op: Operator, hidden: int) -> int | None:
+    """Return how many experts' outputs are summed for a token: [tokens, chosen, hidden]."""
+    first: Shape = op.shapes[0] if op.shapes else ()
+    return first[1] if op.word == "sum" and len(first) == 3 and first[2] == hidden else None

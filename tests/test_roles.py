@@ -1,0 +1,345 @@
+import json
+
+import polars as pl
+from polars.testing import assert_frame_equal
+
+from whichwall.analyze.roles import attribute, totals
+from whichwall.schemas import roles as r
+from whichwall.schemas.activities import Activities
+from whichwall.schemas.kernels import KERNEL, MEMCPY, MEMSET
+from whichwall.schemas.model import Model
+from whichwall.schemas.role_totals import RoleTotals
+from whichwall.schemas.roles import Roles
+from whichwall.schemas.run import frame
+
+HALF, FLOAT, LONG, LIST, NUMBER = "c10::Half", "float", "long int", "TensorList", "Scalar"
+
+MODEL = Model(
+    name="toy",
+    model_type="toy",
+    hidden=32,
+    intermediate=80,
+    layers=2,
+    heads=4,
+    kv_heads=2,
+    head_dim=8,
+    vocab=500,
+)
+
+Call = tuple[str, list[object], list[str]]  # operator, input sizes, input types
+Told = tuple[str, int | None]  # role, layer
+
+PROLOGUE: list[tuple[Call, str]] = [
+    (("aten::index_select", [[500, 32], [], [1]], [HALF, NUMBER, LONG]), r.EMBEDDING),
+    (("aten::arange", [[], [], [], [0]], [NUMBER, NUMBER, NUMBER, LONG]), r.EMBEDDING),
+    (("aten::copy_", [[1, 1, 1], [1, 1, 1], []], [FLOAT, LONG, NUMBER]), r.ROPE),
+    (("aten::bmm", [[1, 4, 1], [1, 1, 1]], [FLOAT, FLOAT]), r.ROPE),
+    (("aten::cat", [[[1, 1, 4], [1, 1, 4]], []], [LIST, NUMBER]), r.ROPE),
+    (("aten::cos", [[1, 1, 8]], [FLOAT]), r.ROPE),
+    (("aten::sin", [[1, 1, 8]], [FLOAT]), r.ROPE),
+]
+NORM: list[tuple[Call, str]] = [
+    (("aten::copy_", [[1, 1, 32], [1, 1, 32], []], [FLOAT, HALF, NUMBER]), r.NORM),
+    (("aten::pow", [[1, 1, 32], []], [FLOAT, NUMBER]), r.NORM),
+    (("aten::mean", [[1, 1, 32], [], [], []], [FLOAT, "ScalarList", NUMBER, ""]), r.NORM),
+    (("aten::add", [[1, 1, 1], [], []], [FLOAT, "double", NUMBER]), r.NORM),
+    (("aten::rsqrt", [[1, 1, 1]], [FLOAT]), r.NORM),
+    (("aten::mul", [[1, 1, 32], [1, 1, 1]], [FLOAT, FLOAT]), r.NORM),
+    (("aten::mul", [[32], [1, 1, 32]], [HALF, HALF]), r.NORM),
+]
+
+
+def turn(heads: int) -> list[tuple[Call, str]]:
+    return [
+        (("aten::mul", [[1, heads, 1, 8], [1, 1, 1, 8]], [HALF, HALF]), r.ROPE),
+        (("aten::neg", [[1, heads, 1, 4]], [HALF]), r.ROPE),
+        (("aten::cat", [[[1, heads, 1, 4], [1, heads, 1, 4]], []], [LIST, NUMBER]), r.ROPE),
+        (("aten::add", [[1, heads, 1, 8], [1, heads, 1, 8], []], [HALF, HALF, NUMBER]), r.ROPE),
+    ]
+
+
+SQUARE: Call = ("aten::mm", [[1, 32], [32, 32]], [HALF, HALF])
+SUM: Call = ("aten::add", [[1, 1, 32], [1, 1, 32], []], [HALF, HALF, NUMBER])
+GATE: Call = ("aten::mm", [[1, 32], [32, 80]], [HALF, HALF])
+APPEND: Call = ("aten::cat", [[[1, 2, 9, 8], [1, 2, 1, 8]], []], [LIST, NUMBER])
+ATTEND: Call = (
+    "aten::_flash_attention_forward",
+    [[1, 4, 1, 8], [1, 2, 10, 8], [1, 2, 10, 8]],
+    [HALF, HALF, HALF],
+)
+LAYER: list[tuple[Call, str]] = [
+    *NORM,
+    (SQUARE, r.QKV_PROJ),
+    (("aten::mm", [[1, 32], [32, 16]], [HALF, HALF]), r.QKV_PROJ),
+    (("aten::mm", [[1, 32], [32, 16]], [HALF, HALF]), r.QKV_PROJ),
+    *turn(4),
+    *turn(2),
+    (APPEND, r.KV_CACHE),
+    (APPEND, r.KV_CACHE),
+    (ATTEND, r.ATTENTION),
+    (SQUARE, r.O_PROJ),
+    (SUM, r.RESIDUAL),
+    *NORM,
+    (GATE, r.GATE_UP_PROJ),
+    (("aten::silu", [[1, 1, 80]], [HALF]), r.ACTIVATION),
+    (GATE, r.GATE_UP_PROJ),
+    (("aten::mul", [[1, 1, 80], [1, 1, 80]], [HALF, HALF]), r.ACTIVATION),
+    (("aten::mm", [[1, 80], [80, 32]], [HALF, HALF]), r.DOWN_PROJ),
+    (SUM, r.RESIDUAL),
+]
+EPILOGUE: list[tuple[Call, str]] = [
+    *NORM,
+    (("aten::mm", [[1, 32], [32, 500]], [HALF, HALF]), r.LM_HEAD),
+    (("aten::argmax", [[1, 500], [], []], [HALF, NUMBER, NUMBER]), r.SAMPLING),
+]
+PASS: list[tuple[Call, Told]] = [
+    *((call, (role, None)) for call, role in PROLOGUE),
+    *((call, (role, 0)) for call, role in LAYER),
+    *((call, (role, 1)) for call, role in LAYER),
+    *((call, (role, None)) for call, role in EPILOGUE),
+]
+CALLS = [call for call, _ in PASS]
+EXPECTED = [told for _, told in PASS]
+
+
+def row(i: int, call: Call | None, **more: object) -> dict[str, object]:
+    told: dict[str, object] = {}
+    if call:
+        op, dims, types = call
+        told = {
+            Activities.op_name: op,
+            Activities.op_dims: json.dumps(dims),
+            Activities.op_types: json.dumps(types),
+        }
+    return {
+        Activities.point: 0,
+        Activities.rank: 0,
+        Activities.device: 0,
+        Activities.stream: 7,
+        Activities.kind: KERNEL,
+        Activities.name: "kernel",
+        Activities.start_ns: 1000 + 10 * i,
+        Activities.end_ns: 1008 + 10 * i,
+        Activities.dur_ns: 8,
+        Activities.launch_start_ns: 10 * i,
+        Activities.step: 0,
+        **told,
+        **more,
+    }
+
+
+def recording(calls: list[Call]) -> pl.DataFrame:
+    return frame(Activities, [row(i, call) for i, call in enumerate(calls)])
+
+
+def told(found: pl.DataFrame) -> list[Told]:
+    return list(found.select(Roles.role, Roles.layer).iter_rows())
+
+
+def test_a_pass_gets_the_role_and_layer_of_every_kernel() -> None:
+    assert told(attribute(recording(CALLS), MODEL)) == EXPECTED
+
+
+def test_without_a_model_the_shapes_alone_give_the_same_roles() -> None:
+    assert told(attribute(recording(CALLS), None)) == EXPECTED
+
+
+def test_several_passes_in_one_step_count_layers_from_0_in_each() -> None:
+    assert told(attribute(recording(CALLS + CALLS), MODEL)) == EXPECTED + EXPECTED
+
+
+def test_equal_shapes_are_told_apart_by_order_and_others_by_shape() -> None:
+    found = attribute(recording(CALLS), MODEL)
+    projections = found.filter(pl.col(Roles.layer) == 0).filter(
+        pl.col(Roles.role).is_in([r.QKV_PROJ, r.O_PROJ, r.LM_HEAD])
+    )
+    assert projections.select(Roles.role, Roles.method).rows() == [
+        (r.QKV_PROJ, r.BY_ORDER),
+        (r.QKV_PROJ, r.BY_SHAPE),
+        (r.QKV_PROJ, r.BY_SHAPE),
+        (r.O_PROJ, r.BY_ORDER),
+    ]
+    assert projections.select((pl.col(Roles.confidence) > 0.9).all()).item()
+
+
+def test_rows_stay_beside_their_activities_whatever_the_order_of_launch() -> None:
+    # Two streams: the GPU ran the second half of the pass before the first.
+    half = len(CALLS) // 2
+    rows = [
+        row(i, call, start_ns=5000 + i, stream=7) if i < half else row(i, call, stream=9)
+        for i, call in enumerate(CALLS)
+    ]
+    activities = frame(Activities, rows[half:] + rows[:half])
+
+    found = attribute(activities, MODEL)
+
+    assert told(found) == EXPECTED[half:] + EXPECTED[:half]
+    columns = [c for c in Roles.COLUMNS if c in Activities.COLUMNS]
+    assert_frame_equal(found.select(columns), activities.select(columns))
+
+
+def test_devices_and_steps_are_walked_each_on_its_own() -> None:
+    lanes = [(0, 0), (1, 0), (0, 1)]
+    rows = [
+        row(i, call, device=device, step=step)
+        for i, call in enumerate(CALLS)
+        for device, step in lanes
+    ]
+    assert told(attribute(frame(Activities, rows), MODEL)) == [t for t in EXPECTED for _ in lanes]
+
+
+def test_an_activity_without_a_launch_follows_its_stream() -> None:
+    rows = [row(i, call, launch_start_ns=None if i % 3 else 10 * i) for i, call in enumerate(CALLS)]
+    assert told(attribute(frame(Activities, rows), MODEL)) == EXPECTED
+
+
+def test_a_collective_is_communication_and_does_not_disturb_the_pass() -> None:
+    at = CALLS.index(SUM)  # behind the output projection
+    rows = [row(i, call) for i, call in enumerate(CALLS[:at])]
+    rows += [row(at, ("aten::add", [[1, 1, 32]], [HALF]), name="ncclKernel", communication=True)]
+    rows += [row(at + 1 + i, call) for i, call in enumerate(CALLS[at:])]
+
+    found = attribute(frame(Activities, rows), MODEL)
+
+    assert told(found) == [*EXPECTED[:at], (r.COMMUNICATION, 0), *EXPECTED[at:]]
+    assert found.row(at, named=True)[Roles.confidence] == 1.0
+
+
+def test_what_nothing_explains_is_memory_or_other_and_does_not_disturb_the_pass() -> None:
+    at = CALLS.index(GATE)
+    copy = {Activities.kind: MEMCPY, Activities.name: "Memcpy DtoD (Device -> Device)"}
+    rows = [row(i, call) for i, call in enumerate(CALLS[:at])]
+    rows += [row(at, None, **copy), row(at + 1, None, name="mystery")]
+    rows += [row(at + 2 + i, call) for i, call in enumerate(CALLS[at:])]
+
+    found = attribute(frame(Activities, rows), MODEL)
+
+    assert told(found) == [*EXPECTED[:at], (r.MEMORY, 0), (r.OTHER, 0), *EXPECTED[at:]]
+    assert found[at : at + 2].select(Roles.method, Roles.confidence).rows() == [
+        (r.BY_NAME, 0.5),
+        (r.BY_NOTHING, 0.0),
+    ]
+
+
+def test_an_array_copied_from_the_host_is_memory_whatever_its_shape() -> None:
+    rows = [
+        row(
+            0,
+            ("aten::copy_", [[1, 1, 32], [1, 1, 32], []], [HALF, HALF, NUMBER]),
+            kind=MEMCPY,
+            name="Memcpy HtoD (Pinned -> Device)",
+        )
+    ]
+    assert told(attribute(frame(Activities, rows), MODEL)) == [(r.MEMORY, None)]
+
+
+def test_a_memory_set_inside_an_operator_works_for_it() -> None:
+    head = CALLS[-2]
+    rows = [row(i, call) for i, call in enumerate(CALLS[:-2])]
+    at = len(rows)
+    rows += [row(at, head, kind=MEMSET, name="Memset (Device)"), row(at + 1, head)]
+    assert told(attribute(frame(Activities, rows), MODEL))[-2:] == [(r.LM_HEAD, None)] * 2
+
+
+def test_heads_split_over_ranks_are_found_from_the_weights() -> None:
+    halves = [
+        ("aten::mm", [[1, 32], [32, 16]], [HALF, HALF]),
+        ("aten::mm", [[1, 32], [32, 8]], [HALF, HALF]),
+        ("aten::mm", [[1, 32], [32, 8]], [HALF, HALF]),
+        ("aten::_flash_attention_forward", [[1, 2, 1, 8], [1, 1, 10, 8], [1, 1, 10, 8]], [HALF] * 3),
+        ("aten::mm", [[1, 16], [16, 32]], [HALF, HALF]),
+        ("aten::mm", [[1, 32], [32, 40]], [HALF, HALF]),
+        ("aten::silu", [[1, 1, 40]], [HALF]),
+        ("aten::mm", [[1, 40], [40, 32]], [HALF, HALF]),
+    ]  # fmt: skip
+    found = attribute(recording([*halves, *halves]), MODEL)
+    qkv, gate = [r.QKV_PROJ] * 3, [r.GATE_UP_PROJ, r.ACTIVATION, r.DOWN_PROJ]
+    assert found[Roles.role].to_list() == [*qkv, r.ATTENTION, r.O_PROJ, *gate] * 2
+    assert set(found[Roles.method]) == {r.BY_SHAPE}
+
+
+def test_a_fused_kernel_has_one_role_and_names_the_rest() -> None:
+    at = CALLS.index(SUM)
+    fused: Call = ("_C::fused_add_rms_norm", [[1, 32], [1, 32], [32], []], [HALF, HALF, HALF, ""])
+    calls = [*CALLS[:at], fused, *CALLS[at + 1 + len(NORM) :]]
+    found = attribute(recording(calls), MODEL)
+    assert found.row(at, named=True)[Roles.role] == r.NORM
+    assert found.row(at, named=True)[Roles.fused] == r.RESIDUAL
+    assert found[Roles.fused].null_count() == found.height - 1
+
+
+def test_kernels_without_operators_are_told_by_name_and_order() -> None:
+    layer = [
+        ("nvjet_sm90_tst_16x64_64x16_4x1_v_bz_bias_TNN", r.QKV_PROJ, r.BY_ORDER),
+        ("void vllm::rotary_embedding_kernel<c10::BFloat16>", r.ROPE, r.BY_NAME),
+        ("void vllm::reshape_and_cache_flash_kernel<bf16>", r.KV_CACHE, r.BY_NAME),
+        ("flash_fwd_splitkv_kernel", r.ATTENTION, r.BY_NAME),
+        ("nvjet_sm90_tst_8x64_64x16_4x1_v_bz_TNN", r.O_PROJ, r.BY_ORDER),
+        ("triton_red_fused_fused_add_rms_norm_1", r.NORM, r.BY_NAME),
+        ("nvjet_sm90_tst_128x8_64x12_4x1_v_bz_TNT", r.GATE_UP_PROJ, r.BY_ORDER),
+        ("void vllm::act_and_mul_kernel<silu>", r.ACTIVATION, r.BY_ORDER),
+        ("nvjet_sm90_tst_64x8_64x16_4x1_v_bz_splitK_TNT", r.DOWN_PROJ, r.BY_ORDER),
+        ("void cublasLt::splitKreduce_kernel<32, 16>", r.DOWN_PROJ, r.BY_ORDER),
+    ]
+    norm = ("triton_red_fused_fused_add_rms_norm_2", r.NORM, r.BY_NAME)
+    replay = [norm, *layer, norm, *layer]
+    rows = [
+        row(i, None, name=name, launch_start_ns=0, graph_replay=True)
+        for i, (name, _, _) in enumerate(replay)
+    ]
+
+    found = attribute(frame(Activities, rows), None)
+
+    assert found.select(Roles.role, Roles.method).rows() == [told[1:] for told in replay]
+    assert found[Roles.layer].to_list() == [0] * 11 + [1] * 11
+
+
+def test_an_empty_recording_has_no_roles() -> None:
+    found = attribute(frame(Activities, []), None)
+    assert_frame_equal(found, frame(Roles, []))
+    assert_frame_equal(totals(frame(Activities, []), found), frame(RoleTotals, []))
+
+
+def test_totals_unite_what_overlaps_and_shares_add_up() -> None:
+    spans = [
+        (0, 0, 10, r.NORM), (0, 5, 15, r.NORM), (0, 6, 8, r.NORM), (0, 20, 35, r.ATTENTION),
+        (1, 0, 5, r.OTHER),
+    ]  # fmt: skip
+    activities = frame(
+        Activities,
+        [
+            row(0, None, device=device, start_ns=start, end_ns=end, dur_ns=end - start)
+            for device, start, end, _ in spans
+        ],
+    )
+    found = activities.with_columns(pl.Series(Roles.role, [role for *_, role in spans]))
+    assert_frame_equal(
+        totals(activities, found),
+        frame(
+            RoleTotals,
+            [
+                total(0, r.NORM, 15, 0.5, 3),
+                total(0, r.ATTENTION, 15, 0.5, 1),
+                total(1, r.OTHER, 5, 1.0, 1),
+            ],
+        ),
+    )
+
+
+def test_a_share_of_no_time_is_unknown() -> None:
+    activities = frame(Activities, [row(0, None, start_ns=5, end_ns=5, dur_ns=0)])
+    found = activities.with_columns(pl.lit(r.NORM).alias(Roles.role))
+    assert_frame_equal(totals(activities, found), frame(RoleTotals, [total(0, r.NORM, 0, None, 1)]))
+
+
+def total(
+    device: int, role: str, busy_ns: int, share: float | None, kernels: int
+) -> dict[str, object]:
+    return {
+        RoleTotals.rank: 0,
+        RoleTotals.device: device,
+        RoleTotals.role: role,
+        RoleTotals.busy_ns: busy_ns,
+        RoleTotals.share: share,
+        RoleTotals.kernels: kernels,
+    }
