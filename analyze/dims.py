@@ -80,7 +80,6 @@ def measure(operators: Mapping[Operator, int], model: Model | None) -> Dims:
             whole,
             kv_heads=seen.kv_heads or whole.kv_heads,
             head_dim=seen.head_dim or whole.head_dim,
-            inner=seen.inner | whole.inner,
             inferred_from={**seen.inferred_from, **whole.inferred_from},
         )
     weights = count_weights(operators)
@@ -133,12 +132,12 @@ def _split(whole: Dims, shards: int) -> Dims:
 
 def _explained(part: Dims, weights: Counter[Weight]) -> int:
     """Count the multiplications whose weight has one of a rank's widths beside hidden."""
-    widths = {part.query_width, part.kv_width} | part.inner | {2 * w for w in part.inner}
+    out = {part.query_width, part.kv_width} | part.inner | {2 * w for w in part.inner}
+    back = {part.value_width} | part.inner
     return sum(
         count
         for (inputs, outputs), count in weights.items()
-        if (inputs == part.hidden and outputs in widths)
-        or (outputs == part.hidden and inputs in widths)
+        if (inputs == part.hidden and outputs in out) or (outputs == part.hidden and inputs in back)
     )
 
 

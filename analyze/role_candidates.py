@@ -22,7 +22,7 @@ from whichwall.analyze.role_matmuls import batch_levels, weight_levels
 from whichwall.analyze.role_operands import REPEAT, lookup, together
 from whichwall.analyze.role_rules import MOE, POSSIBLE, RARE, RULES, Levels
 from whichwall.analyze.role_stages import ROLE_OF, Stage
-from whichwall.analyze.tensor_kinds import Kind, main_kinds, repeats_heads
+from whichwall.analyze.tensor_kinds import SELDOM, Kind, main_kinds, repeats_heads
 from whichwall.analyze.witnesses import weight_of
 
 Costs = dict[Stage, float]
@@ -95,7 +95,7 @@ def operator_costs(op: Operator, dims: Dims) -> Costs:
         return dict(batch_levels([s for s in op.shapes if len(s) == 3][-2:], dims))
     rules = RULES.get(op.word, {})
     if not op.shapes or dims.hidden is None:
-        return _merge((rules[k], UNSEEN) for k in rules)
+        return _merge((rules[k], UNSEEN + POSSIBLE * (k in SELDOM)) for k in rules)
     looked_up = lookup(op, dims) if op.word in LOOKUPS else None
     if looked_up is not None:
         return dict(looked_up)

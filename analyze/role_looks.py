@@ -2,11 +2,12 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from whichwall.analyze.dims import measure
+from whichwall.analyze.dims import Dims, measure
 from whichwall.analyze.operators import Operator, read_operator
 from whichwall.analyze.role_candidates import Candidates, propose
 from whichwall.analyze.role_order import ROLE_OF_STAGE, Numbers
@@ -32,42 +33,64 @@ class Looks:
     of_row: Numbers
 
 
+class _Distinct(NamedTuple):
+    kernels: list[str]
+    operators: list[Operator | None]
+    counts: list[int]
+    of_row: Numbers
+
+
 def look(activities: pl.DataFrame, model: Model | None) -> Looks:
     """Return what each distinct kernel allows, by the model's widths or those of the trace.
 
     Of the activities only name, operator, its sizes and its types are looked at.
     """
-    distinct = activities.with_row_index(_ROW).group_by(LOOK, maintain_order=True).agg(_ROW)
-    rows = [r.to_numpy() for r in distinct[_ROW]]
-    operators = [
-        None if name is None else read_operator(name, dims, types)
-        for name, dims, types in distinct.select(LOOK[1:]).iter_rows()
-    ]
-    counted: Counter[Operator] = Counter()
-    for operator, its_rows in zip(operators, rows, strict=True):
-        if operator is not None:
-            counted[operator] += len(its_rows)
-    dims = measure(counted, model)
-    kernels = distinct[Activities.name].to_list()
-    told = [propose(op, kernel, dims) for op, kernel in zip(operators, kernels, strict=True)]
-    of_row = np.empty(activities.height, np.int64)
-    for i, its_rows in enumerate(rows):
-        of_row[its_rows] = i
-    return _arrange(told, of_row)
-
-
-def _arrange(told: list[Candidates], of_row: Numbers) -> Looks:
-    costs = np.full((len(told), len(Stage)), np.inf)
-    for i, candidates in enumerate(told):
-        for stage, cost in candidates.costs.items():
-            costs[i, stage] = cost
+    distinct = _distinct(activities)
+    dims = _measured(distinct, model)
+    pairs = zip(distinct.operators, distinct.kernels, strict=True)
+    told = [propose(operator, kernel, dims) for operator, kernel in pairs]
+    costs = _array(told)
     return Looks(
         costs=costs,
         alone=_alone(costs),
         by_shape=np.array([c.by_shape for c in told], bool),
         does=[c.does for c in told],
-        of_row=of_row,
+        of_row=distinct.of_row,
     )
+
+
+def dims_of(activities: pl.DataFrame, model: Model | None) -> Dims:
+    """Return the widths that roles are read against, and what each was read from."""
+    return _measured(_distinct(activities), model)
+
+
+def _distinct(activities: pl.DataFrame) -> _Distinct:
+    groups = activities.with_row_index(_ROW).group_by(LOOK, maintain_order=True).agg(_ROW)
+    rows = [r.to_numpy() for r in groups[_ROW]]
+    of_row = np.empty(activities.height, np.int64)
+    for i, its_rows in enumerate(rows):
+        of_row[its_rows] = i
+    operators = [
+        None if name is None else read_operator(name, dims, types)
+        for name, dims, types in groups.select(LOOK[1:]).iter_rows()
+    ]
+    return _Distinct(groups[Activities.name].to_list(), operators, [len(r) for r in rows], of_row)
+
+
+def _measured(distinct: _Distinct, model: Model | None) -> Dims:
+    counted: Counter[Operator] = Counter()
+    for operator, count in zip(distinct.operators, distinct.counts, strict=True):
+        if operator is not None:
+            counted[operator] += count
+    return measure(counted, model)
+
+
+def _array(told: list[Candidates]) -> Costs:
+    costs = np.full((len(told), len(Stage)), np.inf)
+    for i, candidates in enumerate(told):
+        for stage, cost in candidates.costs.items():
+            costs[i, stage] = cost
+    return costs
 
 
 def _alone(costs: Costs) -> Numbers:
@@ -75,6 +98,6 @@ def _alone(costs: Costs) -> Numbers:
     roles = np.unique(ROLE_OF_STAGE)
     by_role = np.stack([costs[:, r == ROLE_OF_STAGE].min(axis=1) for r in roles], axis=1)
     ranked = np.sort(by_role, axis=1)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore"):  # nothing at all is no decision
         decided = ranked[:, 1] - ranked[:, 0] >= DECISIVE
     return np.where(decided, by_role.argmin(axis=1), -1)

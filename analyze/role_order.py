@@ -22,6 +22,9 @@ _STAGES_OF_ROLE = [np.flatnonzero(r == ROLE_OF_STAGE) for r in range(len(ROLE_NA
 # that a stranger does not move the walk.
 STRANGER = 7.0
 
+# Sums of a few hundred thousand costs differ by rounding alone by less than this.
+EQUAL = 1e-6
+
 # A walk holds a few hundred bytes a kernel; a step has a few thousand kernels.
 LONGEST = 1 << 17
 
@@ -77,13 +80,19 @@ def _least_ahead(known: Costs) -> Costs:
 
 
 def _follow(start: Costs, rest: Costs) -> Numbers:
-    """Return one cheapest walk, stage by stage."""
+    """Return one cheapest walk, stage by stage; of equally cheap ones that which moves on last.
+
+    So a kernel that belongs nowhere stands with the one before it.
+    """
     stage = np.empty(len(rest), np.int64)
     move = moves().cost
     here = int(start.argmin())
     stage[0] = here
     for i in range(1, len(rest)):
-        here = int((move[here] + rest[i]).argmin())
+        costs = move[here] + rest[i]
+        best = int(costs.argmin())
+        if costs[here] > costs[best] + EQUAL:
+            here = best
         stage[i] = here
     return stage
 

@@ -131,6 +131,7 @@ _TAKE: Rules = {
     K.MASK: levels(MASKS),
     K.OTHER: levels((S.EXPERTS,), (S.POSITION, S.CACHE), (S.SAMPLE, S.QKV, S.ROPE)),
 }
+_LOOKUP: Rules = {**_TAKE, K.HIDDEN: levels((S.EMBED,), (S.EXPERTS,), (S.HEAD,))}
 _STATISTIC: Rules = {
     K.HIDDEN: levels(NORMS),
     K.ROW_NUMBER: levels((*NORMS, S.QK_NORM), (), MOE),
@@ -245,7 +246,8 @@ RULES: Mapping[str, Rules] = {
     **dict.fromkeys(("cat", "concat", "concatenate"), _JOIN),
     **dict.fromkeys(("index_copy", "index_put", "index_put_impl", "index_add"), _WRITE),
     **dict.fromkeys(("scatter", "scatter_add", "slice_scatter", "select_scatter"), _WRITE),
-    **dict.fromkeys(("index", "index_select", "gather", "take", "nonzero"), _TAKE),
+    **dict.fromkeys(("index", "take", "nonzero"), _TAKE),
+    **dict.fromkeys(("index_select", "gather"), _LOOKUP),
     **dict.fromkeys(("mean", "rsqrt", "sqrt", "var", "var_mean", "std"), _STATISTIC),
     **dict.fromkeys(("sum", "max", "amax", "min"), _SUM),
     **dict.fromkeys(ACTIVATIONS, _ACTIVATE),

@@ -160,9 +160,6 @@ FLOW: tuple[tuple[float, tuple[Stage, ...]], ...] = (
 
 # Anything may follow anything in a damaged or unknown sequence, at a price no flow reaches.
 JUMP = 9.0
-# Of walks that are equally cheap the one with fewer moves is taken: a kernel that belongs nowhere
-# stays with the one before it.
-STIR = 1e-3
 # A recording may begin and end inside a pass, or between layers.
 CUT_INSIDE, CUT_BETWEEN = 2.0, 0.5
 
@@ -197,7 +194,6 @@ def moves() -> Moves:
         cost = np.where(better, through, cost)
         enters = np.where(better, enters[:, [middle]] | enters[[middle], :], enters)
         begins = np.where(better, begins[:, [middle]] | begins[[middle], :], begins)
-    cost = cost + STIR
     np.fill_diagonal(cost, 0.0)
     np.fill_diagonal(enters, val=False)
     np.fill_diagonal(begins, val=False)

@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from whichwall.analyze.operator_roles import attribute_ops
-from whichwall.analyze.role_looks import Looks, look
+from whichwall.analyze.role_looks import Looks, dims_of, look
 from whichwall.analyze.role_order import ROLE_NAMES, ROLE_OF_STAGE, Numbers, Walk, walk_all
 from whichwall.analyze.role_stages import Flags
 from whichwall.schemas import roles
@@ -24,7 +24,7 @@ from whichwall.schemas.role_totals import RoleTotals
 from whichwall.schemas.roles import Roles
 from whichwall.schemas.run import polars_schema
 
-__all__ = ["attribute", "attribute_ops", "totals"]
+__all__ = ["attribute", "attribute_ops", "dims_of", "totals"]
 
 # A collective is known by its name; a copy that nothing explains may yet belong to something.
 SURE, LIKELY = 1.0, 0.5

@@ -33,6 +33,12 @@ class Kind(StrEnum):
     OTHER = auto()  # a shape that fits nothing
 
 
+# Of an operator whose shapes are not known, the tensor is seldom one of these.
+SELDOM = frozenset(
+    {Kind.EXPERT, Kind.ROUTED, Kind.SPREAD, Kind.ALL_HEADS, Kind.HEAD_NUMBER, Kind.HEAD_VECTOR}
+    | {Kind.ROW_NUMBER, Kind.WHOLE, Kind.MASK, Kind.OTHER}
+)
+
 # A reading that needs a coincidence of sizes is kept, at this cost.
 COINCIDENCE = 0.5
 Kinds = tuple[tuple[Kind, float], ...]

@@ -21,9 +21,10 @@ from whichwall.schemas.steps import Steps
 
 OPERATORS, CALLS, IDLE = "operators", "launch calls", "idle, by cause"
 
-# A layer of an eager decoder takes 40 to 50 activities; more than this are no longer told apart.
+# A layer of an eager decoder takes 40 to 50 activities. Fewer than the least show no layer, more
+# than the most can no longer be told apart.
 STRETCH_ACTIVITIES = 48
-MOST_STRETCH_ACTIVITIES = 160
+LEAST_STRETCH_ACTIVITIES, MOST_STRETCH_ACTIVITIES = 3, 160
 STRETCH_MARGIN = 0.02
 # Streams beside the busiest ones hold a few copies; the chart says how many it leaves out.
 MOST_STREAMS = 4
@@ -194,8 +195,8 @@ def _stretch(work: pl.DataFrame, window: Window) -> tuple[Window, int | None]:
     """Choose what is kept in full: the middle layer, else the middle activities."""
     layers = work.get_column(LaneIntervals.layer).drop_nulls().unique().sort()
     layer = int(layers[layers.len() // 2]) if layers.len() else None
-    part = work if layer is None else work.filter(pl.col(LaneIntervals.layer) == layer)
-    if layer is None or part.height > MOST_STRETCH_ACTIVITIES:
+    part = work.clear() if layer is None else _unbroken(work, layer)
+    if not LEAST_STRETCH_ACTIVITIES <= part.height <= MOST_STRETCH_ACTIVITIES:
         layer = None
         part = work.slice(max(0, (work.height - STRETCH_ACTIVITIES) // 2), STRETCH_ACTIVITIES)
     start, end = part.select(_START.min(), _END.max()).row(0)
@@ -208,6 +209,18 @@ def _stretch(work: pl.DataFrame, window: Window) -> tuple[Window, int | None]:
         min(window.end_ns, end + margin),
     )
     return chosen, layer
+
+
+def _unbroken(work: pl.DataFrame, layer: int) -> pl.DataFrame:
+    """Return a layer's longest run of activities with none of another layer in between.
+
+    A recording without steps comes by the same layer more than once.
+    """
+    runs = work.with_columns(pl.col(LaneIntervals.layer).rle_id().alias(_RUN)).filter(
+        pl.col(LaneIntervals.layer) == layer
+    )
+    counts = runs.group_by(_RUN).len(_TOTAL).sort(_TOTAL, _RUN, descending=[True, False])
+    return runs.filter(pl.col(_RUN) == counts.get_column(_RUN)[0]).drop(_RUN)
 
 
 def _within(intervals: pl.DataFrame, stretch: Window) -> pl.DataFrame:

@@ -114,6 +114,18 @@ def test_the_stretch_is_the_layer_with_every_activity_gap_and_call() -> None:
     assert dict(found.iter_rows()) == {"stream 7": 3, IDLE: 3, OPERATORS: 2, CALLS: 2}
 
 
+def test_a_layer_met_twice_is_shown_once_and_unbroken() -> None:
+    run = report_inputs()
+    roles = run.roles.with_columns(pl.Series(Roles.layer, [0, 0, 0, None, 0, 0], pl.Int32))
+    whole = Window(0, 0, 0, EPOCH, EPOCH + 2 * STEP_NS)
+
+    made = timeline(whole, run.activities, roles, run.gaps, run.ops, run.launches)
+
+    assert made is not None
+    assert made.layer == 0
+    assert made.stretch.end_ns < EPOCH + STEP_NS
+
+
 def test_marks_are_in_microseconds_since_the_start_of_the_step() -> None:
     work = reduced().marks.filter(pl.col(Spans.lane) == "stream 7")
 

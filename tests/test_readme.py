@@ -1,4 +1,4 @@
-"""The README is checked: its map against the tree, its commands against the program."""
+"""Documents are checked: the map against the tree, commands against the program, paths."""
 
 import re
 
@@ -44,6 +44,15 @@ def test_every_link_to_a_file_leads_to_it() -> None:
     links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", (ROOT / "README.md").read_text())
 
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_every_file_that_contributing_names_exists() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    # Capitals stand for a name of one's own: `schemas/NOUN.py`.
+    named = re.findall(r"[`=]((?:[a-z_]+/)+(?:[a-z_.]+|README\.md)?)`", text)
+
+    assert len(named) > 10
+    assert [name for name in named if not (ROOT / name).exists()] == []
 
 
 def test_every_make_target_in_the_readme_exists() -> None:

@@ -3,12 +3,11 @@ import json
 import polars as pl
 from polars.testing import assert_frame_equal
 
-from whichwall.analyze.roles import attribute, totals
+from whichwall.analyze.roles import attribute
 from whichwall.schemas import roles as r
 from whichwall.schemas.activities import Activities
 from whichwall.schemas.kernels import KERNEL, MEMCPY, MEMSET
 from whichwall.schemas.model import Model
-from whichwall.schemas.role_totals import RoleTotals
 from whichwall.schemas.roles import Roles
 from whichwall.schemas.run import frame
 
@@ -242,11 +241,11 @@ def test_a_memory_set_inside_an_operator_works_for_it() -> None:
 
 
 def test_heads_split_over_ranks_are_found_from_the_weights() -> None:
-    halves = [
+    halves: list[Call] = [
         ("aten::mm", [[1, 32], [32, 16]], [HALF, HALF]),
         ("aten::mm", [[1, 32], [32, 8]], [HALF, HALF]),
         ("aten::mm", [[1, 32], [32, 8]], [HALF, HALF]),
-        ("aten::_flash_attention_forward", [[1, 2, 1, 8], [1, 1, 10, 8], [1, 1, 10, 8]], [HALF] * 3),
+        ("aten::_flash_attention_forward", [[1, 2, 1, 8], [1, 1, 10, 8]], [HALF, HALF]),
         ("aten::mm", [[1, 16], [16, 32]], [HALF, HALF]),
         ("aten::mm", [[1, 32], [32, 40]], [HALF, HALF]),
         ("aten::silu", [[1, 1, 40]], [HALF]),
@@ -297,49 +296,3 @@ def test_kernels_without_operators_are_told_by_name_and_order() -> None:
 def test_an_empty_recording_has_no_roles() -> None:
     found = attribute(frame(Activities, []), None)
     assert_frame_equal(found, frame(Roles, []))
-    assert_frame_equal(totals(frame(Activities, []), found), frame(RoleTotals, []))
-
-
-def test_totals_unite_what_overlaps_and_shares_add_up() -> None:
-    spans = [
-        (0, 0, 10, r.NORM), (0, 5, 15, r.NORM), (0, 6, 8, r.NORM), (0, 20, 35, r.ATTENTION),
-        (1, 0, 5, r.OTHER),
-    ]  # fmt: skip
-    activities = frame(
-        Activities,
-        [
-            row(0, None, device=device, start_ns=start, end_ns=end, dur_ns=end - start)
-            for device, start, end, _ in spans
-        ],
-    )
-    found = activities.with_columns(pl.Series(Roles.role, [role for *_, role in spans]))
-    assert_frame_equal(
-        totals(activities, found),
-        frame(
-            RoleTotals,
-            [
-                total(0, r.NORM, 15, 0.5, 3),
-                total(0, r.ATTENTION, 15, 0.5, 1),
-                total(1, r.OTHER, 5, 1.0, 1),
-            ],
-        ),
-    )
-
-
-def test_a_share_of_no_time_is_unknown() -> None:
-    activities = frame(Activities, [row(0, None, start_ns=5, end_ns=5, dur_ns=0)])
-    found = activities.with_columns(pl.lit(r.NORM).alias(Roles.role))
-    assert_frame_equal(totals(activities, found), frame(RoleTotals, [total(0, r.NORM, 0, None, 1)]))
-
-
-def total(
-    device: int, role: str, busy_ns: int, share: float | None, kernels: int
-) -> dict[str, object]:
-    return {
-        RoleTotals.rank: 0,
-        RoleTotals.device: device,
-        RoleTotals.role: role,
-        RoleTotals.busy_ns: busy_ns,
-        RoleTotals.share: share,
-        RoleTotals.kernels: kernels,
-    }

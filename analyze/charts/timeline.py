@@ -219,7 +219,9 @@ def _words(pixel_us: float) -> pl.Expr:
         .otherwise(pl.col(Spans.key))
     )
     room = (pl.col(Spans.to_us) - pl.col(Spans.from_us)) / pixel_us
-    fits = (pl.col(Spans.count) == 1) & (said.str.len_chars() * LETTER_PX + 4 <= room)
+    # Operators merged into one mark have different names; activities share the role they show.
+    one = (pl.col(Spans.count) == 1) | (pl.col(Spans.lane) != OPERATORS)
+    fits = one & (said.str.len_chars() * LETTER_PX + 4 <= room)
     return pl.when(fits).then(said)
 
 

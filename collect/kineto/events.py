@@ -19,16 +19,15 @@ from whichwall.schemas.errors import InputError
 EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 BORDER = re.compile(rb',\s*(?=\{\s*"(?:ph|cat|name|pid|tid|ts|dur|id|args|s|bp|cname|sf)"\s*:)')
 CLOSE = re.compile(rb'\}\s*\](?=\s*(?:,\s*"|\}|$))')
-ARRAY_END = re.compile(rb'\]\s*,\s*"')
-ARRAY_END_IN_LAST = re.compile(rb'\]\s*(?:,\s*"|,?\s*\Z|\})')
+ARRAY_END = re.compile(rb'\]\s*(?:,\s*"|,?\s*\Z|\})')
+AFTER_ARRAY = 1 << 16  # this far no event may follow what looks like the end of the array
 LEGACY = re.compile(rb"\[\s*([{\]])")
 # What stands before a break may belong to the border after it: a comma, or a comma and the
 # brace and quote that a string without its end has swallowed.
 BORDER_BEFORE_BREAK = re.compile(rb',\s*(?:\{\s*"\s*)?')
-# What may be left at the end of a block of an event, or of the array's end, that goes on.
+# What may be left of a token at the end of a block.
 PART_OF_TOKEN = re.compile(r"[\s\w\\.+-]*")
 END_OF_ITEM = re.compile(r"\s*(?:[,\]]|\Z)")
-PART_OF_ARRAY_END = re.compile(r"\]\s*(?:,\s*|\}\s*)?")
 BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
 SPACES = b" " * 4096  # nobody indents so far: a file of spaces must not fill the memory
 LONG_SPACE = re.compile(rb"\s{4096,}")
@@ -90,7 +89,7 @@ class EventReader:
         if not self._ended:
             yield from self._whole_events(last=True)
         self.tail = self._buffer + b"".join(_bounded(blocks))
-        unclosed = not self.legacy and not self.tail.rstrip().endswith(b"}")
+        unclosed = not self.legacy and _is_cut(self.tail)
         self.truncated = self.truncated or self.source.truncated or unclosed
 
     def _read_head(self, blocks: Iterator[bytes]) -> None:
@@ -129,9 +128,10 @@ class EventReader:
         at = 0
         while True:
             at = _skip_separators(self._buffer, at)
-            if (ARRAY_END_IN_LAST if last else ARRAY_END).match(self._buffer, at):
-                self._ended = True
-                at += 1
+            if _closes_array(self._buffer, text, at):
+                if last or len(text) - at > AFTER_ARRAY:
+                    self._ended = True
+                    at += 1
                 break
             event = _measure(text, at)
             end = event.end or _next_event(self._buffer, text, at, event)
@@ -175,6 +175,13 @@ class EventReader:
         except _UNREADABLE:
             self.repairs.dropped += 1
             return None
+
+
+def _is_cut(tail: bytes) -> bool:
+    """Tell whether the text after the events ends before its last brace."""
+    text = '{"":[]' + tail.decode("latin-1")
+    rest = _measure(text, 0)
+    return not text.rstrip().endswith("}") or (rest.end is None and rest.broken_at >= len(text))
 
 
 def _without_padding(buffer: bytes) -> bytes:
@@ -222,7 +229,7 @@ class Extent(NamedTuple):
 
 
 def _measure(text: str, at: int) -> Extent:
-    if at == len(text) or PART_OF_ARRAY_END.fullmatch(text, at):
+    if at == len(text):
         return Extent(None, at, cut=True)
     try:
         end = _WALK(text, at)[1]
@@ -247,16 +254,24 @@ def _next_event(buffer: bytes, text: str, at: int, event: Extent) -> int | None:
     comma = buffer.rfind(b",", at, event.broken_at)
     swallowed = comma > at and BORDER_BEFORE_BREAK.fullmatch(buffer, comma, event.broken_at)
     for border in BORDER.finditer(buffer, comma if swallowed else event.broken_at):
-        if not _is_argument(text, border.end()):
+        if _has_phase(text, border.end()) is not False:
             return border.start()
     return None
 
 
-def _is_argument(text: str, at: int) -> bool:
-    try:
-        return "ph" not in _WALK(text, at)[0]
-    except (ValueError, RecursionError):
+def _closes_array(buffer: bytes, text: str, at: int) -> bool:
+    """Tell whether the array of events ends here; that of a broken event's arguments may too."""
+    if not ARRAY_END.match(buffer, at):
         return False
+    return not any(_has_phase(text, border.end()) for border in BORDER.finditer(buffer, at))
+
+
+def _has_phase(text: str, at: int) -> bool | None:
+    """Tell whether the object here has a phase, as each event has; null if it is unreadable."""
+    try:
+        return "ph" in _WALK(text, at)[0]
+    except (ValueError, RecursionError):
+        return None
 
 
 def _close_after(buffer: bytes, broken_at: int) -> re.Match[bytes] | None:

@@ -67,6 +67,7 @@ class Source:
             if inflater.eof:
                 # Members of a gzip file follow one another; zero padding may end it.
                 pending = pending.lstrip(b"\0")
+                pending += file.read(1) if len(pending) == 1 else b""
                 if not pending.startswith(GZIP_MAGIC):
                     return
                 inflater = zlib.decompressobj(GZIP_WINDOW)

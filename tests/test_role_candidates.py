@@ -1,0 +1,179 @@
+import json
+
+import pytest
+
+from whichwall.analyze.dims import Dims
+from whichwall.analyze.operators import Operator, read_operator
+from whichwall.analyze.role_candidates import Candidates, propose
+from whichwall.analyze.role_stages import ROLE_OF, Stage
+from whichwall.schemas import roles as r
+
+HALF, FLOAT, LONG, BOOL, LIST = "c10::Half", "float", "long int", "bool", "TensorList"
+
+DIMS = Dims(
+    hidden=32, vocab=500, heads=4, kv_heads=2, head_dim=8, inner=frozenset({80}), positions=64
+)
+SPARSE = Dims(
+    hidden=32, vocab=500, heads=4, kv_heads=2, head_dim=8, inner=frozenset({48}), experts=16,
+    experts_per_token=3,
+)  # fmt: skip
+
+Sizes = list[int]
+
+
+def best(candidates: Candidates) -> set[str]:
+    """Return the roles of the cheapest stages."""
+    least = min(candidates.costs.values())
+    return {ROLE_OF[stage] for stage, cost in candidates.costs.items() if cost == least}
+
+
+def told(dims: Dims, op: str, sizes: list[object], types: list[str]) -> set[str]:
+    read = read_operator(op, json.dumps(sizes), json.dumps(types))
+    return best(propose(read, "kernel", dims))
+
+
+@pytest.mark.parametrize(
+    ("op", "sizes", "types", "expected"),
+    [
+        ("aten::index_select", [[500, 32], [], [1]], [HALF, "Scalar", LONG], {r.EMBEDDING}),
+        ("aten::index_select", [[64, 32], [], [1]], [HALF, "Scalar", LONG], {r.EMBEDDING}),
+        ("aten::native_layer_norm", [[1, 5, 32], [], [32]], [HALF, "", HALF], {r.NORM}),
+        ("aten::rsqrt", [[1, 5, 1]], [FLOAT], {r.NORM}),
+        ("aten::pow", [[1, 4, 5, 8], []], [FLOAT, "Scalar"], {r.NORM}),
+        ("aten::mul", [[1, 4, 5, 8], [1, 4, 5, 1]], [FLOAT, FLOAT], {r.NORM}),
+        ("aten::mul", [[8], [1, 4, 5, 8]], [HALF, HALF], {r.NORM}),
+        ("aten::addmm", [[64], [5, 32], [32, 64]], [HALF, HALF, HALF], {r.QKV_PROJ}),
+        ("aten::linear", [[1, 5, 32], [16, 32], [16]], [HALF, HALF, HALF], {r.QKV_PROJ}),
+        ("aten::mm", [[5, 32], [32, 32]], [HALF, HALF], {r.QKV_PROJ, r.O_PROJ}),
+        ("aten::mm", [[5, 32], [32, 160]], [HALF, HALF], {r.GATE_UP_PROJ}),
+        ("aten::mm", [[5, 80], [80, 32]], [HALF, HALF], {r.DOWN_PROJ}),
+        ("aten::mm", [[5, 32], [32, 512]], [HALF, HALF], {r.LM_HEAD}),
+        ("aten::mul", [[1, 4, 5, 8], [1, 1, 5, 8]], [HALF, HALF], {r.ROPE}),
+        ("aten::neg", [[1, 4, 5, 4]], [HALF], {r.ROPE}),
+        ("aten::cat", [[[1, 4, 5, 4], [1, 4, 5, 4]], []], [LIST, "Scalar"], {r.ROPE}),
+        ("aten::cat", [[[1, 4, 5, 2], [1, 4, 5, 6]], []], [LIST, "Scalar"], {r.ROPE}),
+        ("aten::cos", [[1, 5, 8]], [FLOAT], {r.ROPE}),
+        ("aten::mul", [[1, 5, 1], [4]], [FLOAT, FLOAT], {r.ROPE}),
+        ("aten::cat", [[[0], [1, 2, 5, 8]], []], [LIST, "Scalar"], {r.KV_CACHE}),
+        ("aten::cat", [[[1, 2, 9, 8], [1, 2, 1, 8]], []], [LIST, "Scalar"], {r.KV_CACHE}),
+        ("aten::index_copy_", [[1, 2, 99, 8], [], [1]], [HALF, "Scalar", LONG], {r.KV_CACHE}),
+        ("aten::copy_", [[1, 2, 2, 9, 8], [1, 2, 2, 9, 8]], [HALF, HALF], {r.KV_CACHE}),
+        ("_C_cache_ops::reshape_and_cache_flash", [[5, 2, 8]], [HALF], {r.KV_CACHE}),
+        ("aten::_efficient_attention_forward", [[1, 5, 4, 8]], [HALF], {r.ATTENTION}),
+        ("_vllm_fa3_C::fwd", [[5, 4, 8]], [HALF], {r.ATTENTION}),
+        ("aten::bmm", [[4, 5, 8], [4, 8, 9]], [HALF, HALF], {r.ATTENTION}),
+        ("aten::bmm", [[4, 5, 9], [4, 9, 8]], [HALF, HALF], {r.ATTENTION}),
+        ("aten::bmm", [[1, 4, 1], [1, 1, 5]], [FLOAT, FLOAT], {r.ROPE}),
+        ("aten::_softmax", [[1, 4, 5, 9], [], []], [FLOAT, "Scalar", "Scalar"], {r.SOFTMAX}),
+        ("aten::add", [[1, 4, 5, 9], [1, 1, 5, 9], []], [HALF, HALF, "Scalar"], {r.SOFTMAX}),
+        ("aten::le", [[1, 1, 1, 9], [1, 1, 5, 1]], [LONG, LONG], {r.MASK}),
+        ("aten::where", [[1, 1, 5, 9], [], []], [BOOL, HALF, HALF], {r.MASK}),
+        ("aten::silu", [[1, 5, 80]], [HALF], {r.ACTIVATION}),
+        ("aten::mul", [[1, 5, 80], [1, 5, 80]], [HALF, HALF], {r.ACTIVATION}),
+        ("_C::silu_and_mul", [[5, 80], [5, 160]], [HALF, HALF], {r.ACTIVATION}),
+        ("aten::add", [[2, 5, 32], [2, 5, 32], []], [HALF, HALF, "Scalar"], {r.RESIDUAL}),
+        ("aten::argmax", [[1, 500], [], []], [HALF, "Scalar", "Scalar"], {r.SAMPLING}),
+        ("aten::sort", [[1, 500], [], []], [HALF, "Scalar", "Scalar"], {r.SAMPLING}),
+    ],
+)  # fmt: skip
+def test_operators_are_placed_by_word_and_shapes(
+    op: str, sizes: list[object], types: list[str], expected: set[str]
+) -> None:
+    assert told(DIMS, op, sizes, types) == expected
+
+
+@pytest.mark.parametrize(
+    ("op", "sizes", "types", "expected"),
+    [
+        ("aten::mm", [[5, 32], [32, 16]], [HALF, HALF], {r.QKV_PROJ, r.ROUTER}),
+        ("aten::_softmax", [[5, 16], [], []], [FLOAT, "Scalar", "Scalar"], {r.ROUTER}),
+        ("aten::topk", [[5, 16], [], []], [FLOAT, "Scalar", "Scalar"], {r.ROUTER}),
+        ("aten::sum", [[5, 3], [], []], [FLOAT, "", ""], {r.ROUTER}),
+        ("aten::sort", [[15], [], []], [LONG, "Scalar", "Scalar"], {r.EXPERTS}),
+        ("aten::_grouped_mm", [[15, 32], [16, 32, 96], [16]], [HALF, HALF, "int"], {r.EXPERTS}),
+        ("aten::sum", [[5, 3, 32], [], []], [FLOAT, "", ""], {r.EXPERTS}),
+        ("_moe_C::topk_softmax", [[5, 3], [5, 16]], [FLOAT, HALF], {r.ROUTER}),
+        ("vllm::fused_moe", [[5, 32]], [HALF], {r.EXPERTS}),
+    ],
+)
+def test_experts_and_their_router_are_placed_where_the_model_has_them(
+    op: str, sizes: list[object], types: list[str], expected: set[str]
+) -> None:
+    assert told(SPARSE, op, sizes, types) == expected
+
+
+def test_a_model_known_to_be_dense_has_no_experts() -> None:
+    dense = Dims(hidden=32, inner=frozenset({80}), dense=True)
+    read = read_operator("aten::silu", "[[1, 5, 80]]", f'["{HALF}"]')
+    assert set(propose(read, "kernel", dense).costs) == {Stage.ACT}
+
+
+def test_a_coincidence_of_sizes_leaves_both_readings_open() -> None:
+    # As many tokens as a head has values: heads by tokens by values, or scores.
+    op = Operator("add", ((1, 4, 8, 8), (1, 4, 8, 8)), (HALF, HALF))
+    costs = propose(op, "kernel", DIMS).costs
+    assert 0 == costs[Stage.ROPE] < costs[Stage.SOFTMAX] < 1
+
+
+def test_without_shapes_a_matrix_multiplication_may_be_any_projection() -> None:
+    found = propose(Operator("mm", (), ()), "kernel", DIMS)
+    assert best(found) == {r.QKV_PROJ, r.O_PROJ, r.GATE_UP_PROJ, r.DOWN_PROJ, r.LM_HEAD}
+    assert not found.by_shape
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("void at::native::(anonymous namespace)::indexSelectSmallIndex<float>", r.EMBEDDING),
+        ("vectorized_elementwise_kernel<4, rsqrt_kernel_cuda(at::TensorIteratorBase&)>", r.NORM),
+        ("void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float>", r.NORM),
+        ("triton_red_fused__to_copy_add_mean_mul_pow_rsqrt_3", r.NORM),
+        ("elementwise_kernel<128, 4, neg_kernel_cuda(at::TensorIteratorBase&)>", r.ROPE),
+        ("cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16", r.ATTENTION),
+        ("fmha_cutlassF_bf16_aligned_64x64_rf_sm80", r.ATTENTION),
+        ("vectorized_elementwise_kernel<8, silu_kernel(at::TensorIteratorBase&)>", r.ACTIVATION),
+        ("reduce_kernel<512, 1, ReduceOp<c10::BFloat16, ArgMaxOps<float>>>", r.SAMPLING),
+        ("fused_moe_kernel", r.EXPERTS),
+        ("_compute_slot_mapping_kernel", r.KV_CACHE),
+    ],
+)  # fmt: skip
+def test_the_name_of_a_kernel_without_an_operator_says_where_it_is_likeliest(
+    name: str, expected: str
+) -> None:
+    found = propose(None, name, DIMS)
+    assert expected in best(found)
+    assert not found.by_shape
+
+
+def test_a_kernel_with_a_name_that_says_nothing_has_no_place() -> None:
+    assert propose(None, "mystery_kernel", DIMS) == Candidates({})
+
+
+def test_a_compiled_kernel_is_read_by_what_it_writes_and_ranks_its_roles() -> None:
+    name = "triton_poi_fused_add_cos_index_copy_mul_neg_sin_where_3"
+    written = read_operator(name, "[[1, 16], [1, 2, 99, 8], []]", f'["{HALF}", "{HALF}", "Scalar"]')
+    found = propose(written, name, DIMS)
+    assert best(found) == {r.KV_CACHE}
+    assert found.does == (r.KV_CACHE, r.ROPE)  # no mask: heads are written
+
+
+def test_a_compiled_norm_that_adds_two_streams_names_the_residual() -> None:
+    name = "triton_per_fused_add_mean_mul_pow_rsqrt_2"
+    read = read_operator(
+        name, "[[1, 1, 32], [1, 32], [32], [1, 1, 32], []]", json.dumps([HALF] * 4 + ["Scalar"])
+    )
+    assert propose(read, name, DIMS).does == (r.NORM, r.RESIDUAL)
+
+
+@pytest.mark.parametrize("text", ["", "null", "not json", "{}", "[1, null]"])
+def test_sizes_that_cannot_be_read_count_as_none(text: str) -> None:
+    assert read_operator("aten::mm", text, None) == Operator("mm", (), ())
+
+
+def test_lists_of_tensors_are_laid_flat_and_numbers_left_out() -> None:
+    read = read_operator(
+        "aten::_index_put_impl_",
+        "[[[3, 2], [3, 1]], [], [], [7]]",
+        f'["{LIST}", "Scalar", "{FLOAT}", "{LONG}"]',
+    )
+    assert read == Operator("index_put_impl", ((3, 2), (3, 1), (), (7,)), ("", "", FLOAT, LONG))

@@ -1,0 +1,119 @@
+from whichwall.analyze.dims import FROM_MODEL, FROM_WEIGHTS, Dims, infer, measure
+from whichwall.analyze.operators import Operator, Shape
+from whichwall.schemas.model import Model
+
+HALF, LONG = "c10::Half", "long int"
+
+MODEL = Model(
+    name="toy",
+    model_type="toy",
+    hidden=32,
+    intermediate=80,
+    layers=2,
+    heads=4,
+    kv_heads=2,
+    head_dim=8,
+    vocab=500,
+)
+OF_MODEL = Dims(
+    hidden=32,
+    vocab=500,
+    heads=4,
+    kv_heads=2,
+    head_dim=8,
+    inner=frozenset({80}),
+    dense=True,
+    inferred_from={"all": FROM_MODEL},
+)
+
+
+def op(word: str, *shapes: Shape, types: tuple[str, ...] = ()) -> Operator:
+    return Operator(word, shapes, types or (HALF,) * len(shapes))
+
+
+def counted(*operators: Operator) -> dict[Operator, int]:
+    return dict.fromkeys(operators, 1)
+
+
+LOOKUP = op("index_select", (500, 32), (1,), types=(HALF, LONG))
+APPEND = op("cat", (1, 2, 9, 8), (1, 2, 1, 8))
+TURN = op("mul", (1, 4, 1, 8), (1, 1, 1, 8))
+WEIGHTS = tuple(
+    op("mm", (1, inputs), (inputs, outputs))
+    for inputs, outputs in ((32, 32), (32, 16), (32, 80), (80, 32), (32, 500))
+)
+
+
+def test_a_given_model_wins_over_what_the_shapes_say() -> None:
+    assert measure(counted(op("index_select", (999, 64), (1,), types=(HALF, LONG))), MODEL) == (
+        OF_MODEL
+    )
+
+
+def test_widths_are_inferred_each_with_what_it_was_read_from() -> None:
+    assert infer(counted(LOOKUP, APPEND, TURN, *WEIGHTS)) == Dims(
+        hidden=32,
+        vocab=500,
+        heads=4,
+        kv_heads=2,
+        head_dim=8,
+        inner=frozenset({80}),
+        inferred_from={
+            "hidden, vocab": "index_select [[500, 32], [1]]",
+            "kv_heads, head_dim": "cat [[1, 2, 9, 8], [1, 2, 1, 8]]",
+            "heads": "mul [[1, 4, 1, 8], [1, 1, 1, 8]]",
+            "inner": "weights [32, n] and [n, 32], n in [80]",
+        },
+    )
+
+
+def test_nothing_is_inferred_from_nothing() -> None:
+    assert infer({}) == Dims()
+
+
+def test_the_first_part_of_a_cache_is_empty_in_a_prefill() -> None:
+    found = infer(counted(LOOKUP, op("cat", (0,), (1, 2, 7, 8)), *WEIGHTS))
+    assert (found.kv_heads, found.head_dim) == (2, 8)
+
+
+def test_heads_are_read_from_queries_laid_flat_by_an_engine() -> None:
+    call = op("fwd", (7, 4, 8), (90, 16, 2, 8), (90, 16, 2, 8))
+    write = op("reshape_and_cache_flash", (7, 2, 8), (7, 2, 8), (90, 16, 2, 8), (90, 16, 2, 8))
+    found = infer(counted(LOOKUP, call, write, op("mm", (7, 32), (32, 160))))
+    assert (found.heads, found.kv_heads, found.head_dim) == (4, 2, 8)
+
+
+def test_experts_are_read_from_a_stack_of_weights() -> None:
+    found = infer(
+        counted(
+            LOOKUP,
+            op("grouped_mm", (2, 32), (8, 32, 48), (8,)),
+            op("sum", (1, 2, 32)),
+        )
+    )
+    assert (found.experts, found.experts_per_token, found.inner) == (8, 2, frozenset({24, 48}))
+
+
+def test_a_rank_of_a_split_model_has_a_part_of_its_widths() -> None:
+    halves = [op("mm", (1, 32), (32, 8)), op("mm", (1, 16), (16, 32)), op("mm", (1, 40), (40, 32))]
+    assert measure(counted(*halves), MODEL) == Dims(
+        hidden=32,
+        vocab=500,
+        heads=2,
+        kv_heads=1,
+        head_dim=8,
+        inner=frozenset({40}),
+        shards=2,
+        dense=True,
+        inferred_from={"all": FROM_MODEL, "shards": FROM_WEIGHTS},
+    )
+
+
+def test_an_assumed_architecture_yields_to_the_heads_that_are_seen() -> None:
+    assumed = Model(
+        name="toy", model_type="unheard", hidden=32, intermediate=80, layers=2, heads=4,
+        kv_heads=4, head_dim=8, vocab=500, assumed=True,
+    )  # fmt: skip
+    found = measure(counted(LOOKUP, op("cat", (1, 1, 9, 8), (1, 1, 1, 8)), *WEIGHTS), assumed)
+    assert (found.heads, found.kv_heads) == (4, 1)
+    assert not found.dense

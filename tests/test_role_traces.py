@@ -1,0 +1,118 @@
+"""Roles of real traces, against the modules that launched their kernels."""
+
+import csv
+from collections import defaultdict
+from decimal import Decimal
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.conftest import SHARED
+from whichwall.analyze.trace import Trace, read_trace
+from whichwall.collect.importer import import_run
+from whichwall.schemas import roles as r
+from whichwall.schemas.activities import Activities
+from whichwall.schemas.roles import Roles
+from whichwall.schemas.run import Run, open_run
+
+FOLDER = SHARED / "traces"
+TRUTHS = sorted((FOLDER / "roles").glob("*.truth.csv"))
+MATRICES = [r.QKV_PROJ, r.O_PROJ, r.GATE_UP_PROJ, r.DOWN_PROJ]
+
+needs_traces = pytest.mark.skipif(not TRUTHS, reason="no handed traces: ../shared is absent")
+given_or_not = pytest.mark.parametrize("given", [True, False], ids=["model", "shapes"])
+
+
+def imported(trace: Path, out: Path, config: Path | None) -> tuple[Run, Trace]:
+    run = open_run(import_run([trace], out / "run", model=config))
+    return run, read_trace(run)
+
+
+def truth_of(path: Path, base_ns: int) -> dict[tuple[int, int], set[str]]:
+    accepted: dict[tuple[int, int], set[str]] = defaultdict(set)
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            start_ns = base_ns + round(Decimal(row["ts_us"]) * 1000)
+            accepted[int(row["correlation"]), start_ns] |= set(row["accepted_roles"].split("|"))
+    return accepted
+
+
+@needs_traces
+@given_or_not
+@pytest.mark.parametrize("path", TRUTHS, ids=lambda p: p.name.removesuffix(".truth.csv"))
+def test_roles_are_those_of_the_modules(path: Path, given: bool, tmp_path: Path) -> None:
+    name = path.name.removesuffix(".truth.csv")
+    config = path.with_name(f"{name.split('_')[0]}.config.json")
+    run, trace = imported(path.with_name(f"{name}.json.gz"), tmp_path, config if given else None)
+    accepted = truth_of(path, run.manifest.ranks[0].base_ns or 0)
+
+    wrong = [
+        (role, layer, sorted(accepted[key]))
+        for *key_, role, layer in trace.activities.hstack(
+            trace.roles.select(Roles.role, Roles.layer)
+        )
+        .select(Activities.correlation, Activities.start_ns, Roles.role, Roles.layer)
+        .iter_rows()
+        if role not in accepted[key := (key_[0], key_[1])]
+    ]
+
+    assert wrong == []
+
+
+@needs_traces
+@given_or_not
+@pytest.mark.parametrize(
+    "name",
+    ["decode_eager", "prefill_eager", "decode_batch32", "decode_static_eager", "request_eager"],
+)
+def test_every_layer_of_a_deep_model_has_its_projections_once(
+    name: str, given: bool, tmp_path: Path
+) -> None:
+    config = FOLDER / "vllm" / "qwen2.5-0.5b.config.json"
+    _, trace = imported(FOLDER / "h200" / f"{name}.json.gz", tmp_path, config if given else None)
+    found = trace.activities.select(Activities.op, Activities.step).hstack(
+        trace.roles.select(Roles.role, Roles.layer)
+    )
+
+    assert found.filter(pl.col(Roles.role) == r.OTHER).height == 0
+    passes = found.filter(pl.col(Roles.role) == r.LM_HEAD)[Activities.op].n_unique()
+    counts = (
+        found.filter(pl.col(Roles.role).is_in(MATRICES))
+        .group_by(Roles.layer, Roles.role)
+        .agg(pl.col(Activities.op).n_unique() / passes)
+    )
+    assert sorted(counts.iter_rows()) == sorted(
+        (layer, role, calls)
+        for layer in range(24)
+        for role, calls in zip(MATRICES, (3.0, 1.0, 2.0, 1.0), strict=True)
+    )
+
+
+@needs_traces
+def test_each_rank_of_a_split_model_is_told_apart_and_its_collectives_named(
+    tmp_path: Path,
+) -> None:
+    config = FOLDER / "roles" / "llama-3-8b.config.json"
+    _, trace = imported(FOLDER / "h200" / "tp2_decode_rank0.json.gz", tmp_path, config)
+    counts = dict(trace.roles.group_by(Roles.role).len().iter_rows())
+    assert counts[r.COMMUNICATION] == 36
+    assert counts[r.LM_HEAD] == 4
+    assert r.OTHER not in counts
+
+
+@needs_traces
+def test_a_graph_replay_is_read_by_names_and_order_and_says_that_it_is_unsure(
+    tmp_path: Path,
+) -> None:
+    config = FOLDER / "vllm" / "qwen2.5-0.5b.config.json"
+    eager = imported(FOLDER / "h200" / "decode_static_eager.json.gz", tmp_path / "a", config)[1]
+    replay = imported(FOLDER / "h200" / "decode_cudagraph.json.gz", tmp_path / "b", config)[1]
+
+    # The very same kernels in the same order, with operators and without.
+    right = (eager.roles[Roles.role] == replay.roles[Roles.role]).to_numpy()
+    confidence = replay.roles[Roles.confidence].to_numpy()
+    times = replay.activities[Activities.dur_ns].to_numpy()
+    assert times[right].sum() > 0.95 * times.sum()
+    assert right[confidence > 0.6].all()
+    assert confidence.mean() < eager.roles[Roles.confidence].to_numpy().mean()
