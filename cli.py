@@ -81,11 +81,21 @@ def main() -> None:
 @click.option(
     "--dtype", default="auto", show_default=True, help="auto, bfloat16, float16 or float32."
 )
-@click.option("--prompt-tokens", type=int, help="[default: 1024, on CPU 64]")
-@click.option("--new-tokens", type=int, default=32, show_default=True)
-@click.option("--batch-size", type=int, default=1, show_default=True)
+@click.option("--prompt-tokens", type=int, help="Tokens of the prompt.  [default: 1024, on CPU 64]")
+@click.option(
+    "--new-tokens", type=int, default=32, show_default=True, help="Tokens generated in a request."
+)
+@click.option(
+    "--batch-size", type=int, default=1, show_default=True, help="Sequences run together."
+)
 @click.option("--device", default="auto", show_default=True, help="auto, cuda or cpu.")
-@click.option("--sample-interval-ms", type=int, default=100, show_default=True)
+@click.option(
+    "--sample-interval-ms",
+    type=int,
+    default=100,
+    show_default=True,
+    help="Time between two samples of nvidia-smi.",
+)
 @click.option(
     "--repeat", type=int, default=1, show_default=True, help="Requests in a clean stage, at least."
 )

@@ -29,6 +29,9 @@ from whichwall.schemas.model import Model
 # Tensor-parallel sizes in use; the smallest that explains most weights is taken.
 SHARDS = (1, 2, 4, 8, 16, 32)
 
+# A vocabulary is at least so many times as wide as whatever else hidden is multiplied to.
+STANDS_OUT = 2
+
 FROM_MODEL = "the model given"
 FROM_WEIGHTS = "the widths of the weights"
 
@@ -142,15 +145,16 @@ def _explained(part: Dims, weights: Counter[Weight]) -> int:
 
 
 def _with_tables(dims: Dims, operators: Mapping[Operator, int]) -> Dims:
-    """Take vocabulary and hidden width from the tallest token table, else the widest weight."""
+    """Take vocabulary and hidden width from the tallest token table, else from the head."""
     tables = [(table, op) for op in operators if (table := table_of(op))]
     weights = count_weights(operators)
     if tables:
         (vocab, hidden), op = max(tables, key=lambda found: found[0])
         return replace(dims, hidden=hidden, vocab=vocab, inferred_from={"hidden, vocab": _say(op)})
-    if not weights:
+    hidden, vocab = max(weights, key=lambda weight: weight[1], default=(0, 0))
+    others = max((outputs for _, outputs in weights if outputs < vocab), default=hidden)
+    if vocab < STANDS_OUT * max(others, hidden, 1):
         return dims
-    hidden, vocab = max(weights, key=lambda weight: weight[1])
     source = {"hidden, vocab": f"the widest weight [{hidden}, {vocab}]"}
     return replace(dims, hidden=hidden, vocab=vocab, inferred_from=source)
 

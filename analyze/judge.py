@@ -62,4 +62,4 @@ def judge(
 def _why_none(trace: Trace, judged: list[Judged], findings: Findings) -> str:
     """Tell a run that used no GPU from a trace that holds none of its work."""
     on_cpu = bool(judged) and not trace.complete.launches
-    return "this run used none" if on_cpu else no_activity(findings)
+    return "this run used the CPU" if on_cpu else no_activity(findings)

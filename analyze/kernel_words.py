@@ -32,7 +32,7 @@ _FUSED = tuple(
     for pattern, word in (
         (r"scheduler_metadata|varlen_num_blocks", "plan"),
         (r"slot_mapping|block_table", "plan_cache"),
-        (r"reshape_and_cache|kv_?cache|concat_and_cache|append_paged", "write_cache"),
+        (r"reshape_and_cache|kv_?cache|store_cache|concat_and_cache|append_paged", "write_cache"),
         (EXPERT_MATMULS.pattern, "grouped_mm"),
         (r"moe.*(align|permute|sort|sum|reduce|gather|scatter|combine|dispatch|count)", "dispatch"),
         (r"topk_?(softmax|sigmoid)|(softmax|sigmoid)_?topk|grouped_topk|gating", "route"),

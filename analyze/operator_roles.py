@@ -13,7 +13,7 @@ import polars as pl
 from whichwall.analyze.operators import Operator, read_word
 from whichwall.analyze.role_candidates import rule_word
 from whichwall.analyze.role_looks import look
-from whichwall.analyze.role_order import ROLE_NAMES, ROLE_OF_STAGE, Numbers, walk_all
+from whichwall.analyze.role_order import ROLE_NAMES, ROLE_OF_STAGE, Numbers, is_strained, walk_all
 from whichwall.analyze.role_stages import Flags
 from whichwall.schemas.activities import Activities
 from whichwall.schemas.model import Model
@@ -56,7 +56,10 @@ def attribute_ops(ops: pl.DataFrame, model: Model | None) -> pl.DataFrame:
     workers = np.flatnonzero(works)
     threads = np.split(workers, np.flatnonzero(np.diff(nested.thread[workers])) + 1)
     found = walk_all(looks.of_row[nested.order], looks.costs, threads)
-    role = np.where(found.belongs, ROLE_OF_STAGE[found.stage], len(ROLE_NAMES))
+    place = ROLE_OF_STAGE[found.stage]
+    alone = looks.alone[looks.of_row[nested.order]] == place
+    told = found.belongs & (alone | ~is_strained(found, threads, works))
+    role = np.where(told, place, len(ROLE_NAMES))
     return _totals(_spread(role, works, nested), nested.self_ns)
 
 

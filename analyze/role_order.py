@@ -25,6 +25,11 @@ STRANGER = 7.0
 # Sums of a few hundred thousand costs differ by rounding alone by less than this.
 EQUAL = 1e-6
 
+# Where kernels cost this much each in the mean, nearly all of them stand where rules call them
+# rare: no decoder passed by, and the order says nothing. In recordings at hand decoders cost up to
+# 1.5, names without shapes included; recommendation, vision and training steps, 2 to 5.
+STRAINED = 2.0
+
 # A walk holds a few hundred bytes a kernel; a step has a few thousand kernels.
 LONGEST = 1 << 17
 
@@ -39,6 +44,7 @@ class Walk:
     belongs: Flags  # false: it stands there, but nothing puts it there
     layer: Numbers  # -1 outside layers
     margin: Costs  # cost by which the best walk with another role is worse
+    paid: Costs  # what the kernel costs where it stands, with the move there
 
 
 def walk(costs: Costs) -> Walk:
@@ -54,7 +60,9 @@ def walk(costs: Costs) -> Walk:
     belongs = costs[np.arange(len(stage)), stage] < STRANGER
     apart = (through - known).min(axis=1) + STRANGER
     margin = _margins(np.where(costs < STRANGER, through, np.inf), apart, stage, belongs)
-    return Walk(stage, belongs, _layers(stage), margin)
+    paid = known[np.arange(len(stage)), stage]
+    paid[1:] += moves().cost[stage[:-1], stage[1:]]
+    return Walk(stage, belongs, _layers(stage), margin, paid)
 
 
 def _least_behind(known: Costs) -> Costs:
@@ -134,6 +142,7 @@ def walk_all(kind: Numbers, costs: Costs, sequences: Iterable[Numbers]) -> Walk:
         np.zeros(len(kind), bool),
         np.full(len(kind), -1),
         np.zeros(len(kind)),
+        np.zeros(len(kind)),
     )
     walked: dict[bytes, Walk] = {}
     begins_pass = _only_looks_up(costs)
@@ -146,7 +155,20 @@ def walk_all(kind: Numbers, costs: Costs, sequences: Iterable[Numbers]) -> Walk:
             found = walked[key]
             whole.stage[rows], whole.belongs[rows] = found.stage, found.belongs
             whole.layer[rows], whole.margin[rows] = found.layer, found.margin
+            whole.paid[rows] = found.paid
     return whole
+
+
+def is_strained(found: Walk, sequences: Iterable[Numbers], counted: Flags) -> Flags:
+    """Tell which activities lie in sequences that no decoder explains.
+
+    Those not `counted` (collectives, copies) say nothing about it.
+    """
+    strained = np.zeros(len(counted), bool)
+    for rows in sequences:
+        paid = found.paid[rows][counted[rows]]
+        strained[rows] = len(paid) > 0 and paid.mean() >= STRAINED
+    return strained
 
 
 def _only_looks_up(costs: Costs) -> Flags:

@@ -7,14 +7,22 @@ launch order, and the cheapest walk settles what shapes leave open and counts th
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
-from numpy.typing import ArrayLike
 
 from whichwall.analyze.operator_roles import attribute_ops
 from whichwall.analyze.role_looks import Looks, dims_of, look
-from whichwall.analyze.role_order import ROLE_NAMES, ROLE_OF_STAGE, Numbers, Walk, walk_all
+from whichwall.analyze.role_order import (
+    ROLE_NAMES,
+    ROLE_OF_STAGE,
+    Numbers,
+    Walk,
+    is_strained,
+    walk_all,
+)
 from whichwall.analyze.role_stages import Flags
 from whichwall.schemas import roles
 from whichwall.schemas.activities import Activities
@@ -40,14 +48,57 @@ def attribute(activities: pl.DataFrame, model: Model | None) -> pl.DataFrame:
     negative logarithm of a frequency, the best explanation of the whole step is that gives the
     activity another role: 0 where another fits as well, above 0.9 where it would have to be rare.
     A kernel that nothing explains is `other` with confidence 0; a copy, `memory` with one half.
+    In a step that is no decoder's, only what is certain without order has a role.
     """
+    found = _find(activities, model)
+    place = np.array(ROLE_NAMES)[ROLE_OF_STAGE[found.walk.stage]]
+    by_look = np.where(found.looks.by_shape[found.looks.of_row], roles.BY_SHAPE, roles.BY_NAME)
+    method = np.where(found.alone, by_look, roles.BY_ORDER)
+    outside = found.strained | (found.walk.layer < 0)
+    return activities.with_columns(
+        found.choose(Roles.role, place, roles.COMMUNICATION, roles.MEMORY, roles.OTHER),
+        found.choose(Roles.method, method, roles.BY_NAME, roles.BY_NAME, roles.BY_NOTHING),
+        found.choose(Roles.confidence, -np.expm1(-found.walk.margin), SURE, LIKELY, 0.0),
+        pl.Series(Roles.fused, _fused(found, place), dtype=pl.String),
+        pl.Series(Roles.layer, found.walk.layer).set(pl.Series(outside), None),
+    ).select(pl.col(name).cast(type_) for name, type_ in polars_schema(Roles).items())
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What is known of each activity."""
+
+    looks: Looks
+    walk: Walk
+    alone: Flags  # its look decides without order
+    told: Flags  # it has a role of the model
+    strained: Flags  # its step is no decoder's
+    collective: Flags
+    copied: Flags
+
+    def choose(
+        self, name: str, told: npt.ArrayLike, collective: npt.ArrayLike, copied: npt.ArrayLike,
+        rest: npt.ArrayLike,
+    ) -> pl.Series:  # fmt: skip
+        """Return a column with one value for each of the four ways in which a role is found."""
+        untold = np.where(self.copied, copied, rest)
+        model = np.where(self.told, told, untold)
+        return pl.Series(name, np.where(self.collective, collective, model))
+
+
+def _find(activities: pl.DataFrame, model: Model | None) -> _Found:
     looks = look(activities, model)
     costs, kind = np.unique(looks.costs, axis=0, return_inverse=True)
     collective = activities[Activities.communication].fill_null(value=False).to_numpy()
+    copied = activities[Activities.kind].is_in([MEMCPY, MEMSET]).to_numpy()
     nothing = np.full((1, costs.shape[1]), np.inf)  # collectives are no part of the walk
     kinds = np.where(collective, len(costs), kind[looks.of_row])
-    found = walk_all(kinds, np.concatenate([costs, nothing]), _sequences(activities))
-    return _frame(activities, looks, found, collective)
+    sequences = list(_sequences(activities))
+    walked = walk_all(kinds, np.concatenate([costs, nothing]), sequences)
+    strained = is_strained(walked, sequences, ~(collective | copied))
+    alone = looks.alone[looks.of_row] == ROLE_OF_STAGE[walked.stage]
+    told = walked.belongs & (alone | ~strained)
+    return _Found(looks, walked, alone, told, strained, collective, copied)
 
 
 def _sequences(activities: pl.DataFrame) -> Iterator[Numbers]:
@@ -73,38 +124,13 @@ def _sequences(activities: pl.DataFrame) -> Iterator[Numbers]:
         yield rows.to_numpy().astype(np.int64)
 
 
-def _frame(activities: pl.DataFrame, looks: Looks, found: Walk, collective: Flags) -> pl.DataFrame:
-    """Lay roles, methods and confidence beside what identifies each activity."""
-    told, place = found.belongs & ~collective, ROLE_OF_STAGE[found.stage]
-    copied = activities[Activities.kind].is_in([MEMCPY, MEMSET]).to_numpy()
-    by_look = np.where(looks.by_shape[looks.of_row], roles.BY_SHAPE, roles.BY_NAME)
-    method = np.where(looks.alone[looks.of_row] == place, by_look, roles.BY_ORDER)
-    layer = pl.Series(found.layer)
-
-    def choose(
-        name: str, collectives: ArrayLike, stages: ArrayLike, copies: ArrayLike, rest: ArrayLike
-    ) -> pl.Series:
-        untold = np.where(copied, copies, rest)
-        return pl.Series(name, np.where(collective, collectives, np.where(told, stages, untold)))
-
-    return activities.with_columns(
-        choose(
-            Roles.role, roles.COMMUNICATION, np.array(ROLE_NAMES)[place], roles.MEMORY, roles.OTHER
-        ),
-        choose(Roles.method, roles.BY_NAME, method, roles.BY_NAME, roles.BY_NOTHING),
-        choose(Roles.confidence, SURE, -np.expm1(-found.margin), LIKELY, 0.0),
-        pl.Series(Roles.fused, _fused(looks, place), dtype=pl.String),
-        layer.set(layer < 0, None).alias(Roles.layer),
-    ).select(pl.col(name).cast(type_) for name, type_ in polars_schema(Roles).items())
-
-
-def _fused(looks: Looks, role: Numbers) -> list[str | None]:
+def _fused(found: _Found, own: npt.NDArray[np.str_]) -> list[str | None]:
     """Return what each kernel does besides its own role, for kernels that fuse several."""
-    fused: list[str | None] = [None] * len(role)
-    several = np.array([bool(does) for does in looks.does], bool)
-    for row in np.flatnonzero(several[looks.of_row]):
-        own = ROLE_NAMES[role[row]]
-        fused[row] = ",".join(r for r in looks.does[looks.of_row[row]] if r != own) or None
+    fused: list[str | None] = [None] * len(own)
+    several = np.array([bool(does) for does in found.looks.does], bool)
+    for row in np.flatnonzero(several[found.looks.of_row] & found.told):
+        does = found.looks.does[found.looks.of_row[row]]
+        fused[row] = ",".join(role for role in does if role != own[row]) or None
     return fused
 
 

@@ -59,10 +59,17 @@ def appended_keys(op: Operator) -> tuple[int, int] | None:
 
 
 def called_keys(op: Operator) -> tuple[int, int] | None:
-    """Return (heads, size) of the keys that fused attention is called with."""
-    if fused_word(op.word) != "attend" or len(op.shapes) < 2 or len(op.shapes[1]) != 4:
+    """Return (heads, size) of the keys that fused attention is called with.
+
+    They are [batch, heads, tokens, size] beside queries alike, and [..., heads, size], paged or
+    not, beside queries of tokens laid flat.
+    """
+    if fused_word(op.word) != "attend" or len(op.shapes) < 2:
         return None
-    return op.shapes[1][1], op.shapes[1][3]
+    queries, keys = op.shapes[:2]
+    if len(queries) == len(keys) == 4:
+        return keys[1], keys[3]
+    return (keys[-2], keys[-1]) if len(queries) == 3 and len(keys) in (3, 4) else None
 
 
 def projected_heads(op: Operator, head_dim: int, outputs: set[int]) -> int | None:

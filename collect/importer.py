@@ -118,10 +118,18 @@ def _gpus(traces: Sequence[TraceFacts]) -> list[Gpu]:
 
 def _environment(metadata: Metadata) -> Environment:
     return Environment(
-        cuda_runtime=metadata.cuda_runtime,
-        cuda_driver=metadata.cuda_driver,
+        cuda_runtime=_dotted(metadata.cuda_runtime),
+        cuda_driver=_dotted(metadata.cuda_driver),
         cupti=metadata.cupti,
     )
+
+
+def _dotted(version: str | None) -> str | None:
+    """Return CUDA's 13010 as 13.1; any other spelling as it is."""
+    if version is None or not version.isdecimal():
+        return version
+    major, rest = divmod(int(version), 1000)
+    return f"{major}.{rest // 10}"
 
 
 def _command(files: Sequence[Path], model: Path | None, samples: Path | None) -> str:

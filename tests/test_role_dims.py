@@ -71,6 +71,12 @@ def test_nothing_is_inferred_from_nothing() -> None:
     assert infer({}) == Dims()
 
 
+def test_without_a_lookup_a_head_that_stands_out_gives_hidden_and_vocabulary() -> None:
+    found = infer(counted(op("mm", (1, 32), (32, 80)), op("mm", (1, 32), (32, 500))))
+    assert (found.hidden, found.vocab) == (32, 500)
+    assert infer(counted(op("mm", (1, 32), (32, 80)), op("mm", (1, 32), (32, 96)))) == Dims()
+
+
 def test_the_first_part_of_a_cache_is_empty_in_a_prefill() -> None:
     found = infer(counted(LOOKUP, op("cat", (0,), (1, 2, 7, 8)), *WEIGHTS))
     assert (found.kv_heads, found.head_dim) == (2, 8)

@@ -296,3 +296,15 @@ def test_kernels_without_operators_are_told_by_name_and_order() -> None:
 def test_an_empty_recording_has_no_roles() -> None:
     found = attribute(frame(Activities, []), None)
     assert_frame_equal(found, frame(Roles, []))
+
+
+def test_what_is_no_decoder_has_no_roles_but_what_is_certain_without_order() -> None:
+    calls: list[Call] = [
+        ("aten::cudnn_convolution", [[8, 3, 64, 64], [16, 3, 7, 7]], [FLOAT, FLOAT]),
+        ("aten::cudnn_batch_norm_backward", [[8, 16, 32, 32]], [FLOAT]),
+        ("aten::max_pool2d_with_indices", [[8, 16, 32, 32]], [FLOAT]),
+        ("aten::threshold_backward", [[8, 16, 32, 32]], [FLOAT]),
+        ("aten::mm", [[8, 16], [16, 10]], [FLOAT, FLOAT]),
+    ]
+    found = attribute(recording([*calls * 3, ATTEND]), None)
+    assert told(found) == [(r.OTHER, None)] * 15 + [(r.ATTENTION, None)]

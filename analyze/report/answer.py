@@ -126,6 +126,8 @@ def _second(summary: Summary, chosen: Subject) -> Text:
     """Say how far the GPU's work is from its floor, and what is left without this wall."""
     group = chosen.group
     said: list[str] = []
+    if not summary.devices:
+        return _without_gpu(summary, chosen)
     if group and group.busy_ns_median is not None:
         busy = f"the GPU works {duration(group.busy_ns_median)} per step"
         floor = _floor(summary)
@@ -180,3 +182,20 @@ def _recording_figures(chosen: Subject) -> list[tuple[str, str]]:
         ("kernels", count(device.kernels)),
         ("steps", NOT_KNOWN),
     ]
+
+
+def _without_gpu(summary: Summary, chosen: Subject) -> Text:
+    """Say what a run on the CPU measured: its step, its floor and where its operators went."""
+    group, floor = chosen.group, _floor(summary)
+    said: list[str] = []
+    if group and group.clean_step_ns_median is not None:
+        took = f"a clean {chosen.step} took {duration(group.clean_step_ns_median)}"
+        if floor and floor.floor_ns:
+            ratio = times(group.clean_step_ns_median / floor.floor_ns)
+            took += f", {ratio} its floor of {duration(floor.floor_ns)}"
+        said.append(took)
+    shares = [t for t in summary.cpu_roles if t.share is not None]
+    if shares:
+        most = max(shares, key=lambda t: t.share or 0.0)
+        said.append(f"{most.role} takes {whole_percent(most.share)} of the operators' time")
+    return sentence("; ".join(said)) if said else ""

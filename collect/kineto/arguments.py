@@ -87,9 +87,13 @@ def _read_one(text: bytes, kind: type[Arguments], repairs: Repairs) -> Arguments
 def int64s(values: Sequence[Number]) -> "pa.Array[Any]":
     """Return an int64 column; what is no integer of that size is null."""
     try:
-        return pa.array(values, pa.int64())
+        # Without a type given: with one, pyarrow would cut the decimals off a float.
+        found: pa.Array[Any] = pa.array(values)  # type: ignore[arg-type]
+        if pa.types.is_int64(found.type) or pa.types.is_null(found.type):
+            return found.cast(pa.int64())
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        return pa.array([as_int64(v) for v in values], pa.int64())
+        pass
+    return pa.array([as_int64(v) for v in values], pa.int64())
 
 
 def as_int64(value: Number) -> int | None:
