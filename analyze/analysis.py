@@ -11,11 +11,15 @@ import pyarrow.parquet as pq
 from whichwall.analyze.report.inputs import ReportInputs
 from whichwall.analyze.report.write import write_report
 from whichwall.analyze.summary import summarize
+from whichwall.analyze.tables import read_table
 from whichwall.analyze.trace import read_trace
 from whichwall.schemas.errors import UsageError
 from whichwall.schemas.folder import REPORT
+from whichwall.schemas.passes import Passes
+from whichwall.schemas.points import Points
 from whichwall.schemas.roles import Roles
 from whichwall.schemas.run import Run, open_run
+from whichwall.schemas.samples import Samples
 
 SUMMARY_FILE, ROLES_FILE = "summary.json", "roles.parquet"
 NS_PER_MS = 1e6
@@ -38,7 +42,7 @@ def analyze(run: Run, *, clean_step_ms: float | None = None) -> ReportInputs:
             f"a clean step of {clean_step_ms} ms; expected milliseconds above 0, below a day"
         )
     trace = read_trace(run)
-    passes, samples = run.passes.collect(), run.samples.collect()
+    passes, samples = read_table(run, Passes), read_table(run, Samples)
     option_ns = None if clean_step_ms is None else round(clean_step_ms * NS_PER_MS)
     return ReportInputs(
         summary=summarize(run, trace, passes, samples, option_ns),
@@ -51,7 +55,7 @@ def analyze(run: Run, *, clean_step_ms: float | None = None) -> ReportInputs:
         launches=trace.launches.lazy(),
         samples=samples,
         passes=passes,
-        points=run.points.collect(),
+        points=read_table(run, Points),
     )
 
 

@@ -15,15 +15,18 @@ from whichwall.schemas.launches import Launches
 
 NOT_A_LAUNCH = r"(?i)HostFunc|KernelExHost"
 BEGIN_CAPTURE, END_CAPTURE = r"(?i)StreamBeginCapture", r"(?i)StreamEndCapture"
-THREAD = [Launches.point, Launches.rank, Launches.tid]
-CALL = [Launches.point, Launches.rank, Launches.correlation]
+PLACE = [Launches.point, Launches.rank]
+THREAD = [*PLACE, Launches.tid]
+CALL = [*PLACE, Launches.correlation]
 
 # A replay with less than half the kernels of the median replay lacks records.
 UNDERRECORDED_SHARE = 0.5
 # Fewer lost launches than this at the end of a trace are the ordinary edge of a recording.
 BUFFER_CAP_LEAST = 10
 
-_END, _KERNELS, _CAPTURES = "call_end_ns", "gpu_rows", "open_captures"
+_END, _KERNELS, _CAPTURES, _FIRST_LOST = (
+    "call_end_ns", "gpu_rows", "open_captures", "first_lost_ns",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -105,11 +108,14 @@ def _without_outer_calls(counted: pl.DataFrame) -> pl.DataFrame:
 
 
 def _all_at_end(lost: pl.DataFrame, found: pl.DataFrame) -> bool:
-    if lost.height < BUFFER_CAP_LEAST or not found.height:
+    """Tell whether on each rank that lost records all of them follow its last recorded launch."""
+    if lost.height < BUFFER_CAP_LEAST:
         return False
-    first_lost = lost[Launches.start_ns].min()
-    last_found = found[Launches.start_ns].max()
-    return bool(first_lost > last_found)  # type: ignore[operator]
+    first_lost = lost.group_by(PLACE).agg(pl.col(Launches.start_ns).min().alias(_FIRST_LOST))
+    last_found = found.group_by(PLACE).agg(pl.col(Launches.start_ns).max())
+    after = pl.col(_FIRST_LOST) > pl.col(Launches.start_ns)
+    joined = first_lost.join(last_found, on=PLACE, how="left")
+    return bool(joined.select(after.fill_null(value=False).all()).item())
 
 
 def _underrecorded(activities: pl.DataFrame) -> int:

@@ -3,7 +3,7 @@
 import polars as pl
 
 from whichwall.analyze.busy import busy, busy_without_communication
-from whichwall.analyze.roles import totals
+from whichwall.analyze.roles.attribute import totals
 from whichwall.schemas.activities import Activities
 from whichwall.schemas.busy import Busy
 from whichwall.schemas.gaps import CAUSES, Gaps

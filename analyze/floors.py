@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from whichwall.analyze.floor import Ceiling, ceilings_for, floor_of_pass
+from whichwall.analyze.tables import read_table
 from whichwall.schemas import ceilings as ceiling_table
 from whichwall.schemas.ceilings import Ceilings
 from whichwall.schemas.errors import InputError
@@ -75,7 +76,8 @@ def floor_of(
 
 def dtype_of(run: Run, point: int) -> str | None:
     """Return the type that the point ran in, else the model's own."""
-    stated = run.points.filter(pl.col(Points.point) == point).collect()[Points.dtype].to_list()
+    points = read_table(run, Points)
+    stated = points.filter(pl.col(Points.point) == point)[Points.dtype].to_list()
     if stated and stated[0] is not None:
         return str(stated[0])
     return run.manifest.model.dtype if run.manifest.model else None
@@ -83,13 +85,15 @@ def dtype_of(run: Run, point: int) -> str | None:
 
 def ceiling_of(run: Run, dtype: str | None) -> Ceiling:
     """Return the ceilings of the run's device."""
-    return ceilings_for(run.ceilings.collect(), _gpu(run.manifest), dtype)
+    return ceilings_for(read_table(run, Ceilings), _gpu(run.manifest), dtype)
 
 
 def node_idle_ns(run: Run) -> float | None:
     """Return the measured idle per node of a CUDA graph; null where it was not measured."""
-    rows = run.ceilings.filter(pl.col(Ceilings.name) == ceiling_table.GRAPH_NODE_IDLE).collect()
-    value = rows[Ceilings.value].min()
+    limits = read_table(run, Ceilings)
+    value = limits.filter(pl.col(Ceilings.name) == ceiling_table.GRAPH_NODE_IDLE)[
+        Ceilings.value
+    ].min()
     return value * NS_PER_US if isinstance(value, float) else None
 
 

@@ -6,7 +6,7 @@ from whichwall.analyze.devices import devices
 from whichwall.analyze.diagnose import Findings, diagnose
 from whichwall.analyze.floors import node_idle_ns
 from whichwall.analyze.judge import judge
-from whichwall.analyze.roles import attribute_ops
+from whichwall.analyze.roles.operator_roles import attribute_ops
 from whichwall.analyze.sampled import SHORTEST_POWER_WINDOW_NS, Window, sampled, window_of
 from whichwall.analyze.step_groups import Judged, step_groups
 from whichwall.analyze.tax import tax

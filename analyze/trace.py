@@ -8,11 +8,16 @@ from whichwall.analyze.completeness import Completeness, completeness
 from whichwall.analyze.gaps import gaps
 from whichwall.analyze.links import external_ids_trusted, link
 from whichwall.analyze.marks import marks
-from whichwall.analyze.roles import attribute
+from whichwall.analyze.roles.attribute import attribute
 from whichwall.analyze.steps import assign, steps, with_gaps
+from whichwall.analyze.tables import read_table
 from whichwall.analyze.validity import is_void, recording_of
 from whichwall.schemas.kernels import Kernels
+from whichwall.schemas.launches import Launches
 from whichwall.schemas.manifest import RankFacts
+from whichwall.schemas.ops import Ops
+from whichwall.schemas.overheads import Overheads
+from whichwall.schemas.ranges import Ranges
 from whichwall.schemas.run import Run
 
 
@@ -38,10 +43,10 @@ def read_trace(run: Run) -> Trace:
     Raises:
         InputError: a table is damaged.
     """
-    launches, ops = run.launches.collect(), run.ops.collect()
-    overheads, everything = run.overheads.collect(), run.kernels.collect()
+    launches, ops = read_table(run, Launches), read_table(run, Ops)
+    overheads, everything = read_table(run, Overheads), read_table(run, Kernels)
     valid = _valid(everything, [launches, ops, overheads], run.manifest.ranks)
-    marked = marks(run.ranges.collect())
+    marked = marks(read_table(run, Ranges))
     activities = assign(link(valid, launches, ops), marked)
     found = steps(activities, marked)
     idle = gaps(activities, found, launches, overheads)

@@ -113,7 +113,9 @@ def _doubts(evidence: Evidence, step_ns: int, busy_ns: int) -> list[str]:
     if floor is not None and floor.floor_ns is not None and floor.floor_ns > busy_ns:
         found.append("the floor exceeds the busy time: a ceiling or a dimension is off")
     if floor is not None and floor.cached_weights:
-        found.append("weights fit into the cache four times over: the bytes floor is no floor")
+        found.append(
+            "weights are under four times the last-level cache: the bytes floor is no floor"
+        )
     return found
 
 

@@ -87,7 +87,7 @@ def _measure(
         reporter.stage("measuring the matrix product")
         measure_matmul(ceilings, request.dtype)
         if device.is_gpu:
-            measure_node_idle(ceilings, trace.with_name(GRAPH_TRACE_FILE))
+            measure_node_idle(ceilings, request.dtype, trace.with_name(GRAPH_TRACE_FILE))
         sampled = sampler.finish()
     gpu = read_gpu(device)
     return Measured(

@@ -8,7 +8,7 @@ from tests.properties import PROPERTY
 from whichwall.analyze.busy import busy, busy_without_communication
 from whichwall.schemas.activities import Activities
 from whichwall.schemas.busy import Busy
-from whichwall.schemas.kernels import MEMSET, Kernels
+from whichwall.schemas.kernels import MEMSET
 
 DEVICE = [Activities.rank, Activities.device]
 
@@ -73,5 +73,5 @@ def test_a_collective_that_waits_is_no_work() -> None:
 
 
 def test_no_kernel_at_all_leaves_their_median_unknown() -> None:
-    found = busy(linked([kernel(0, 10, **{Kernels.kind: MEMSET})]), DEVICE)
+    found = busy(linked([kernel(0, 10, kind=MEMSET)]), DEVICE)
     assert found[Busy.kernel_median_ns].to_list() == [None]

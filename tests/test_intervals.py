@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +33,7 @@ def test_a_union_is_disjoint_sorted_and_covers_the_same_numbers(pairs: list[Span
     found = list(zip(union.starts.tolist(), union.ends.tolist(), strict=True))
     assert cells(found) == cells(pairs)
     assert found == sorted(found)
-    assert all(end < start for (_, end), (start, _) in zip(found, found[1:], strict=False))
+    assert all(end < start for (_, end), (start, _) in pairwise(found))
 
 
 @PROPERTY

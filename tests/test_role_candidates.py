@@ -2,10 +2,10 @@ import json
 
 import pytest
 
-from whichwall.analyze.dims import Dims
-from whichwall.analyze.operators import Operator, read_operator
-from whichwall.analyze.role_candidates import Candidates, propose
-from whichwall.analyze.role_stages import ROLE_OF, Stage
+from whichwall.analyze.roles.candidates import Candidates, propose
+from whichwall.analyze.roles.dims import Dims
+from whichwall.analyze.roles.operators import Operator, read_operator
+from whichwall.analyze.roles.stages import ROLE_OF, Stage
 from whichwall.schemas import roles as r
 
 HALF, FLOAT, LONG, BOOL, LIST = "c10::Half", "float", "long int", "bool", "TensorList"

@@ -1,5 +1,5 @@
-from whichwall.analyze.dims import FROM_MODEL, FROM_WEIGHTS, Dims, infer, measure
-from whichwall.analyze.operators import Operator, Shape
+from whichwall.analyze.roles.dims import FROM_MODEL, FROM_WEIGHTS, Dims, infer, measure
+from whichwall.analyze.roles.operators import Operator, Shape
 from whichwall.schemas.model import Model
 
 HALF, LONG = "c10::Half", "long int"

@@ -3,7 +3,7 @@ import json
 import pytest
 from polars.testing import assert_frame_equal
 
-from whichwall.analyze.roles import attribute_ops
+from whichwall.analyze.roles.operator_roles import attribute_ops
 from whichwall.schemas import roles as r
 from whichwall.schemas.model import Model
 from whichwall.schemas.ops import Ops

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whichwall.analyze.role_order import ROLE_OF_STAGE, STRANGER, walk, walk_all
-from whichwall.analyze.role_stages import Costs, Stage, moves
+from whichwall.analyze.roles.order import ROLE_OF_STAGE, STRANGER, walk, walk_all
+from whichwall.analyze.roles.stages import Costs, Stage, moves
 
 # Few stages keep the search through all walks short; the others are forbidden to every kernel.
 FEW = (Stage.QKV, Stage.ATTEND, Stage.OUT, Stage.NORM_MLP, Stage.GATE_UP)

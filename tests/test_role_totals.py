@@ -1,7 +1,7 @@
 import polars as pl
 from polars.testing import assert_frame_equal
 
-from whichwall.analyze.roles import totals
+from whichwall.analyze.roles.attribute import totals
 from whichwall.schemas import roles as r
 from whichwall.schemas.activities import Activities
 from whichwall.schemas.kernels import KERNEL

@@ -3,7 +3,7 @@ import json
 import polars as pl
 from polars.testing import assert_frame_equal
 
-from whichwall.analyze.roles import attribute
+from whichwall.analyze.roles.attribute import attribute
 from whichwall.schemas import roles as r
 from whichwall.schemas.activities import Activities
 from whichwall.schemas.kernels import KERNEL, MEMCPY, MEMSET

@@ -88,7 +88,7 @@ def int64s(values: Sequence[Number]) -> "pa.Array[Any]":
     """Return an int64 column; what is no integer of that size is null."""
     try:
         # Without a type given: with one, pyarrow would cut the decimals off a float.
-        found: pa.Array[Any] = pa.array(values)  # type: ignore[arg-type]
+        found: pa.Array[Any] = pa.array(values)
         if pa.types.is_int64(found.type) or pa.types.is_null(found.type):
             return found.cast(pa.int64())
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):

@@ -62,6 +62,7 @@ class RowBuilder:
         self.base_ns = base_ns
         self.repairs = Repairs()
         self.events = 0
+        self.has_phases = False
         self.python_frames_dropped = 0
         self.has_fractions = False
         self.has_relative_times = False
@@ -86,6 +87,7 @@ class RowBuilder:
 
     def _sort(self, events: list[Event]) -> ByKind:
         self.events += len(events)
+        self.has_phases = self.has_phases or any(event.ph for event in events)
         by_kind: ByKind = {kind: [] for kind in CATEGORIES.values()}
         for event in events:
             kind = CATEGORIES.get(event.cat) if event.cat and event.ph == "X" else None

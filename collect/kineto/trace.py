@@ -10,6 +10,7 @@ from whichwall.collect.kineto.repair import Repairs
 from whichwall.collect.kineto.rows import RowBuilder
 from whichwall.collect.kineto.source import Source
 from whichwall.schemas.diagnostics import Code, Diagnostic, Severity
+from whichwall.schemas.errors import InputError
 from whichwall.schemas.folder import RunWriter
 from whichwall.schemas.kernels import Kernels
 from whichwall.schemas.launches import Launches
@@ -58,6 +59,11 @@ def read_trace(
     for run in chain([first], runs):
         for table, rows in builder.build(run).items():
             tables[table].write(rows)
+    if builder.events and not builder.has_phases:
+        raise InputError(
+            f"{path}: holds {builder.events} objects and no event with a phase (ph) among them; "
+            "expected a profiler trace as written by export_chrome_trace"
+        )
     metadata = read_metadata(reader.head + b"\n" + reader.tail)
     return TraceFacts(
         rank=_rank_facts(reader, builder, metadata),

@@ -2,15 +2,15 @@
 
 A rule gives each stage a level: how usual it is, over all decoders, that this stage has this
 operator on this tensor. Levels are costs, in units of about the negative logarithm of the
-frequency, and are added to the costs of `role_stages`. A stage that no rule names does not have
+frequency, and are added to the costs of `stages`. A stage that no rule names does not have
 the operator.
 """
 
 from collections.abc import Mapping
 
-from whichwall.analyze.kernel_words import ACTIVATIONS, COMPARISONS, PICKS
-from whichwall.analyze.role_stages import Stage
-from whichwall.analyze.tensor_kinds import Kind
+from whichwall.analyze.roles.kernel_words import ACTIVATIONS, COMPARISONS, PICKS
+from whichwall.analyze.roles.stages import Stage
+from whichwall.analyze.roles.tensor_kinds import Kind
 
 # Short, for tables.
 S, K = Stage, Kind

@@ -1,10 +1,10 @@
 """Propose stages where not one tensor but how several go together tells the place."""
 
-from whichwall.analyze.dims import Dims
-from whichwall.analyze.operators import INTEGER_TYPES, Operator
-from whichwall.analyze.role_rules import ADDS, CORE, NORMS, Levels, S, levels
-from whichwall.analyze.tensor_kinds import Kind, repeats_heads
-from whichwall.analyze.witnesses import is_append
+from whichwall.analyze.roles.dims import Dims
+from whichwall.analyze.roles.operators import INTEGER_TYPES, Operator
+from whichwall.analyze.roles.rules import ADDS, CORE, NORMS, Levels, S, levels
+from whichwall.analyze.roles.tensor_kinds import Kind, repeats_heads
+from whichwall.analyze.roles.witnesses import is_append
 
 REPEAT = levels((S.CACHE,))
 APPEND = levels((S.CACHE,), (), (S.ROPE,))

@@ -3,7 +3,7 @@
 A stage is a place in the pass; its role is what it does there. The same kernel can fit several
 stages (the two norms of a layer, the query and the output projection), so the place is found
 from the order: following the usual flow is free, leaving out a stage that models have costs,
-and going back costs, each in the units of `role_rules`: about the negative logarithm of how
+and going back costs, each in the units of `rules`: about the negative logarithm of how
 often it happens. No cost belongs to any one model.
 """
 

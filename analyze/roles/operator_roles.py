@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from whichwall.analyze.operators import Operator, read_word
-from whichwall.analyze.role_candidates import rule_word
-from whichwall.analyze.role_looks import look
-from whichwall.analyze.role_order import ROLE_NAMES, ROLE_OF_STAGE, Numbers, is_strained, walk_all
-from whichwall.analyze.role_stages import Flags
+from whichwall.analyze.roles.candidates import rule_word
+from whichwall.analyze.roles.looks import look
+from whichwall.analyze.roles.operators import Operator, read_word
+from whichwall.analyze.roles.order import ROLE_NAMES, ROLE_OF_STAGE, Numbers, is_strained, walk_all
+from whichwall.analyze.roles.stages import Flags
 from whichwall.schemas.activities import Activities
 from whichwall.schemas.model import Model
 from whichwall.schemas.ops import Ops

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from whichwall.analyze.dims import Dims
-from whichwall.analyze.operators import Shape
-from whichwall.analyze.role_rules import RARE, TYPICAL, Levels, S, levels
-from whichwall.analyze.role_stages import Stage
+from whichwall.analyze.roles.dims import Dims
+from whichwall.analyze.roles.operators import Shape
+from whichwall.analyze.roles.rules import RARE, TYPICAL, Levels, S, levels
+from whichwall.analyze.roles.stages import Stage
 
 # Heads are padded to a round number of columns for speed and for splitting over ranks.
 HEAD_PADDING = 512

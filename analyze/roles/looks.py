@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from whichwall.analyze.dims import Dims, measure
-from whichwall.analyze.operators import Operator, read_operator
-from whichwall.analyze.role_candidates import Candidates, propose
-from whichwall.analyze.role_order import ROLE_OF_STAGE, Numbers
-from whichwall.analyze.role_stages import Costs, Flags, Stage
+from whichwall.analyze.roles.candidates import Candidates, propose
+from whichwall.analyze.roles.dims import Dims, measure
+from whichwall.analyze.roles.operators import Operator, read_operator
+from whichwall.analyze.roles.order import ROLE_OF_STAGE, Numbers
+from whichwall.analyze.roles.stages import Costs, Flags, Stage
 from whichwall.schemas.activities import Activities
 from whichwall.schemas.model import Model
 

@@ -1,6 +1,6 @@
 """Find the stage of every kernel of a sequence: the cheapest walk through a decoder's stages.
 
-Each kernel has a cost for each stage, each move between stages has one (`role_stages`), and the
+Each kernel has a cost for each stage, each move between stages has one (`stages`), and the
 walk with the least sum is exact: dynamic programming from both ends gives, for every kernel and
 stage, the least sum of any walk that has the kernel there. The difference between the best
 and the best with another role is what the other role would have to be wrong by: the margin.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from whichwall.analyze.role_stages import ROLE_OF, Costs, Flags, Stage, in_layer, moves
+from whichwall.analyze.roles.stages import ROLE_OF, Costs, Flags, Stage, in_layer, moves
 
 ROLE_NAMES = tuple(dict.fromkeys(ROLE_OF.values()))
 ROLE_OF_STAGE = np.array([ROLE_NAMES.index(ROLE_OF[s]) for s in Stage])
@@ -31,7 +31,7 @@ EQUAL = 1e-6
 STRAINED = 2.0
 
 # A walk holds a few hundred bytes a kernel; a step has a few thousand kernels.
-LONGEST = 1 << 17
+LONGEST = 1 << 15
 
 Numbers = npt.NDArray[np.int64]
 

@@ -9,8 +9,8 @@ and of several roles the one that comes first in `PRECEDENCE` is its own.
 import re
 from typing import NamedTuple
 
-from whichwall.analyze.dims import Dims
-from whichwall.analyze.operators import Operator, Shape
+from whichwall.analyze.roles.dims import Dims
+from whichwall.analyze.roles.operators import Operator, Shape
 from whichwall.schemas import roles
 
 _NAME = re.compile(r"^triton_(?P<form>[a-z]+)_fused_(?P<words>\w*?)_?\d*$")

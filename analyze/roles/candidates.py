@@ -7,9 +7,9 @@ would be there; a stage that cannot have it is absent. Order decides between wha
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from whichwall.analyze.compiled_kernels import read_compiled
-from whichwall.analyze.dims import Dims
-from whichwall.analyze.kernel_words import (
+from whichwall.analyze.roles.compiled_kernels import read_compiled
+from whichwall.analyze.roles.dims import Dims
+from whichwall.analyze.roles.kernel_words import (
     BATCHED_MATMULS,
     LOOKUPS,
     MATMULS,
@@ -17,13 +17,13 @@ from whichwall.analyze.kernel_words import (
     fused_word,
     kernel_word,
 )
-from whichwall.analyze.operators import Operator
-from whichwall.analyze.role_matmuls import batch_levels, weight_levels
-from whichwall.analyze.role_operands import REPEAT, lookup, together
-from whichwall.analyze.role_rules import MOE, POSSIBLE, RARE, RULES, Levels
-from whichwall.analyze.role_stages import ROLE_OF, Stage
-from whichwall.analyze.tensor_kinds import SELDOM, Kind, main_kinds, repeats_heads
-from whichwall.analyze.witnesses import weight_of
+from whichwall.analyze.roles.matmuls import batch_levels, weight_levels
+from whichwall.analyze.roles.operands import REPEAT, lookup, together
+from whichwall.analyze.roles.operators import Operator
+from whichwall.analyze.roles.rules import MOE, POSSIBLE, RARE, RULES, Levels
+from whichwall.analyze.roles.stages import ROLE_OF, Stage
+from whichwall.analyze.roles.tensor_kinds import SELDOM, Kind, main_kinds, repeats_heads
+from whichwall.analyze.roles.witnesses import weight_of
 
 Costs = dict[Stage, float]
 

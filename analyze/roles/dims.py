@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from whichwall.analyze.kernel_words import ACTIVATIONS
-from whichwall.analyze.operators import Operator
-from whichwall.analyze.witnesses import (
+from whichwall.analyze.roles.kernel_words import ACTIVATIONS
+from whichwall.analyze.roles.operators import Operator
+from whichwall.analyze.roles.witnesses import (
     Weight,
     appended_keys,
     called_heads,

@@ -1,9 +1,9 @@
 """Say what part of the model each GPU activity works for.
 
 Shape proposes, order decides: each distinct kernel is looked at once, for the stages of a pass
-that its operator, shapes and types allow (`role_looks`); then every step is walked through in
+that its operator, shapes and types allow (`looks`); then every step is walked through in
 launch order, and the cheapest walk settles what shapes leave open and counts the layers
-(`role_order`). Nothing here knows a model by name.
+(`order`). Nothing here knows a model by name.
 """
 
 from collections.abc import Iterator
@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from whichwall.analyze.operator_roles import attribute_ops
-from whichwall.analyze.role_looks import Looks, dims_of, look
-from whichwall.analyze.role_order import (
+from whichwall.analyze.roles.looks import Looks, look
+from whichwall.analyze.roles.order import (
     ROLE_NAMES,
     ROLE_OF_STAGE,
     Numbers,
@@ -23,7 +22,7 @@ from whichwall.analyze.role_order import (
     is_strained,
     walk_all,
 )
-from whichwall.analyze.role_stages import Flags
+from whichwall.analyze.roles.stages import Flags
 from whichwall.schemas import roles
 from whichwall.schemas.activities import Activities
 from whichwall.schemas.kernels import MEMCPY, MEMSET
@@ -31,8 +30,6 @@ from whichwall.schemas.model import Model
 from whichwall.schemas.role_totals import RoleTotals
 from whichwall.schemas.roles import Roles
 from whichwall.schemas.run import polars_schema
-
-__all__ = ["attribute", "attribute_ops", "dims_of", "totals"]
 
 # A collective is known by its name; a copy that nothing explains may yet belong to something.
 SURE, LIKELY = 1.0, 0.5

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Mapping
 from itertools import pairwise
 
-from whichwall.analyze.kernel_words import LOOKUPS, MATMULS, fused_word
-from whichwall.analyze.operators import INTEGER_TYPES, Operator, Shape
+from whichwall.analyze.roles.kernel_words import LOOKUPS, MATMULS, fused_word
+from whichwall.analyze.roles.operators import INTEGER_TYPES, Operator, Shape
 
 Weight = tuple[int, int]  # inputs, outputs
 

@@ -4,8 +4,8 @@ from enum import StrEnum, auto
 from itertools import pairwise
 from math import prod
 
-from whichwall.analyze.dims import Dims
-from whichwall.analyze.operators import INTEGER_TYPES, Operator, Shape
+from whichwall.analyze.roles.dims import Dims
+from whichwall.analyze.roles.operators import INTEGER_TYPES, Operator, Shape
 
 
 class Kind(StrEnum):
