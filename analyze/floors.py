@@ -10,6 +10,7 @@ from whichwall.schemas import ceilings as ceiling_table
 from whichwall.schemas.ceilings import Ceilings
 from whichwall.schemas.errors import InputError
 from whichwall.schemas.manifest import Gpu, Manifest
+from whichwall.schemas.model import Model
 from whichwall.schemas.passes import CLEAN, DECODE, PROFILED
 from whichwall.schemas.points import Points
 from whichwall.schemas.run import Run
@@ -40,11 +41,17 @@ class Grounds:
 
 
 def floor_of(
-    run: Run, timings: pl.DataFrame, steps: pl.DataFrame, point: int, rank: int, phase: str | None
+    run: Run,
+    model: Model | None,
+    timings: pl.DataFrame,
+    steps: pl.DataFrame,
+    point: int,
+    rank: int,
+    phase: str | None,
 ) -> Grounds:
-    """Return the floor of the steps of one phase at one point."""
+    """Return the floor of the steps of one phase at one point; `model` as given or inferred."""
     manifest = run.manifest
-    if manifest.model is None:
+    if model is None:
         return Grounds(
             None, "the model's dimensions are not known; import with --model CONFIG.json"
         )
@@ -53,10 +60,10 @@ def floor_of(
     work = _work_timed(timings, point, rank, phase) or _work_traced(steps, point, rank, phase)
     if phase is None or work is None:
         return Grounds(None, "the trace does not say how many tokens a step works on")
-    dtype = dtype_of(run, point)
+    dtype = dtype_of(run, model, point)
     try:
         found = floor_of_pass(
-            manifest.model,
+            model,
             phase,
             point,
             work.batch,
@@ -74,13 +81,13 @@ def floor_of(
     return Grounds(found, None, work.context_known)
 
 
-def dtype_of(run: Run, point: int) -> str | None:
+def dtype_of(run: Run, model: Model, point: int) -> str | None:
     """Return the type that the point ran in, else the model's own."""
     points = read_table(run, Points)
     stated = points.filter(pl.col(Points.point) == point)[Points.dtype].to_list()
     if stated and stated[0] is not None:
         return str(stated[0])
-    return run.manifest.model.dtype if run.manifest.model else None
+    return model.dtype
 
 
 def ceiling_of(run: Run, dtype: str | None) -> Ceiling:

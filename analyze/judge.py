@@ -4,14 +4,17 @@ import msgspec
 
 from whichwall.analyze.diagnose import Findings, no_activity
 from whichwall.analyze.marks import ENGINES
+from whichwall.analyze.roles.inferred import MODEL_TYPE
 from whichwall.analyze.step_groups import Judged
 from whichwall.analyze.trace import Trace
 from whichwall.analyze.walls import Evidence, verdict
 from whichwall.schemas.marks import Marks
 from whichwall.schemas.summary import Device, SampleWindow, Verdict
 
+ASSUMED = "the model's type is not known: its dimensions are read as those of a Llama"
 WHOLE_RECORDING = "no steps are marked in the trace: the whole recording is taken as one"
 NO_CONTEXT = "the context is not known: the floor leaves the cache out"
+INFERRED = "the floor rests on dimensions inferred from the trace's shapes: give --model to be sure"
 NO_STEPS = "the trace marks no steps, so what one works on is not known"
 
 
@@ -39,6 +42,7 @@ def judge(
             step_ns=option_ns,
             window_ns=found[0].window_ns,
             busy_ns=found[0].busy_ns,
+            working_ns=found[0].busy_without_communication_ns,
             kernels=float(found[0].kernels),
             no_floor=NO_STEPS,
         )
@@ -46,11 +50,14 @@ def judge(
         group, grounds = judged[0].group, judged[0].grounds
         if grounds.floor is not None and not grounds.context_known:
             notes.append(NO_CONTEXT)
+        if grounds.floor is not None and trace.model is not None and trace.model.assumed:
+            notes.append(INFERRED if trace.model.model_type == MODEL_TYPE else ASSUMED)
         evidence = msgspec.structs.replace(
             evidence,
             step_ns=group.clean_step_ns_median,
             window_ns=group.window_ns_median,
             busy_ns=group.busy_ns_median,
+            working_ns=group.busy_without_communication_ns_median,
             kernels=group.kernels_median,
             floor=grounds.floor,
             no_floor=grounds.missing,

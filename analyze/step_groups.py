@@ -37,7 +37,7 @@ def _traced(run: Run, trace: Trace, timed: pl.DataFrame, option_ns: int | None) 
     found = []
     for key, rows in groups_of(trace.steps):
         clean = clean_of(timed, key.point, key.rank, key.phase, option_ns)
-        grounds = floor_of(run, timed, trace.steps, key.point, key.rank, key.phase)
+        grounds = floor_of(run, trace.model, timed, trace.steps, key.point, key.rank, key.phase)
         # Activities and roles go row by row, so one mask serves both.
         mine = _belongs_to(trace.activities, rows)
         by_role = role_totals(trace.activities.filter(mine), trace.roles.filter(mine))
@@ -53,7 +53,7 @@ def _untraced(run: Run, trace: Trace, timed: pl.DataFrame, option_ns: int | None
     found = []
     for point, rank, phase in timed.select(SERIES).unique(maintain_order=True).iter_rows():
         clean = clean_of(timed, point, rank, phase, option_ns)
-        grounds = floor_of(run, timed, trace.steps, point, rank, phase)
+        grounds = floor_of(run, trace.model, timed, trace.steps, point, rank, phase)
         profiled = trace.marks.filter(
             (pl.col(Marks.point) == point)
             & (pl.col(Marks.rank) == rank)

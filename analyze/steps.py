@@ -85,7 +85,12 @@ def steps(activities: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
     described = marks.select(*PLACE, Marks.step, Marks.name, Marks.found_by, Marks.phase,
                              Marks.batch, Marks.tokens, Marks.begin_ns)  # fmt: skip
     return (
-        found.with_columns(_busy(found, activities))
+        found.with_columns(
+            _busy(found, activities).alias(Steps.busy_ns),
+            _busy(found, activities.filter(~pl.col(Activities.communication))).alias(
+                Steps.busy_without_communication_ns
+            ),
+        )
         .join(described, on=[*PLACE, Steps.step], how="left", maintain_order="left")
         .with_columns(pl.lit(None, pl.Int64).alias(Steps.gap_median_ns))
         .select(list(Steps.COLUMNS))
@@ -105,12 +110,13 @@ def with_gaps(steps: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _busy(found: pl.DataFrame, activities: pl.DataFrame) -> pl.Series:
-    """Return the union of all activity on the device inside each step's window."""
+    """Return the union of the activities on the device inside each step's window."""
     busy = np.zeros(found.height, np.int64)
     devices = activities.partition_by(DEVICE, as_dict=True, maintain_order=True)
     numbered = found.select(*DEVICE, Steps.start_ns, Steps.window_ns).with_row_index()
     for key, rows in numbered.partition_by(DEVICE, as_dict=True, maintain_order=True).items():
         starts = rows[Steps.start_ns].to_numpy()
         ends = starts + rows[Steps.window_ns].to_numpy()
-        busy[rows["index"].to_numpy()] = Intervals.of(devices[key]).covered(starts, ends)
-    return pl.Series(Steps.busy_ns, busy)
+        if key in devices:
+            busy[rows["index"].to_numpy()] = Intervals.of(devices[key]).covered(starts, ends)
+    return pl.Series(busy)

@@ -59,7 +59,7 @@ def summarize(
         schema_version=VERSION,
         run=run.manifest.name,
         mode=run.manifest.mode,
-        model=run.manifest.model,
+        model=trace.model,
         verdict=judge(trace, found, judged, findings, sampling, node_idle_ns(run), option_ns),
         devices=found,
         steps=_steps(trace, judged),

@@ -9,12 +9,14 @@ from whichwall.analyze.gaps import gaps
 from whichwall.analyze.links import external_ids_trusted, link
 from whichwall.analyze.marks import marks
 from whichwall.analyze.roles.attribute import attribute
+from whichwall.analyze.roles.inferred import infer_model
 from whichwall.analyze.steps import assign, steps, with_gaps
 from whichwall.analyze.tables import read_table
 from whichwall.analyze.validity import is_void, recording_of
 from whichwall.schemas.kernels import Kernels
 from whichwall.schemas.launches import Launches
 from whichwall.schemas.manifest import RankFacts
+from whichwall.schemas.model import Model
 from whichwall.schemas.ops import Ops
 from whichwall.schemas.overheads import Overheads
 from whichwall.schemas.ranges import Ranges
@@ -32,6 +34,7 @@ class Trace:
     marks: pl.DataFrame  # Marks
     ops: pl.DataFrame  # Ops
     launches: pl.DataFrame  # Launches
+    model: Model | None  # the manifest's, else what the shapes tell
     complete: Completeness
     void_rows: int
     external_ids_trusted: bool
@@ -50,14 +53,16 @@ def read_trace(run: Run) -> Trace:
     activities = assign(link(valid, launches, ops), marked)
     found = steps(activities, marked)
     idle = gaps(activities, found, launches, overheads)
+    roles = attribute(activities, run.manifest.model)
     return Trace(
         activities=activities,
-        roles=attribute(activities, run.manifest.model),
+        roles=roles,
         steps=with_gaps(found, idle),
         gaps=idle,
         marks=marked,
         ops=ops,
         launches=launches,
+        model=run.manifest.model or infer_model(activities, roles),
         complete=completeness(activities, launches, everything),
         void_rows=everything.height - valid.height,
         external_ids_trusted=external_ids_trusted(valid),

@@ -11,6 +11,7 @@ LAUNCHES, KERNELS, BYTES, ARITHMETIC, MIXED = (
 )  # fmt: skip
 
 NS_PER_MS = 1e6
+COLLECTIVES = "collectives are counted as waiting, since one that waits for its peers is not work"
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +20,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     step_ns: int | None = None  # clean
     window_ns: int | None = None  # traced
     busy_ns: int | None = None
+    working_ns: int | None = None  # busy without collectives: one that waits is not work
     kernels: float | None = None
     floor: Floor | None = None
     node_idle_ns: float | None = None  # measured idle per node of a CUDA graph
@@ -55,7 +57,10 @@ def verdict(evidence: Evidence, samples: SampleWindow | None) -> Verdict:
     if evidence.busy_ns is None or evidence.window_ns is None:
         return _none("no step with GPU activity to judge", None, annotations)
     if evidence.step_ns is None:
-        return _without_clean(evidence, evidence.busy_ns, evidence.window_ns, annotations)
+        working_ns = evidence.busy_ns if evidence.working_ns is None else evidence.working_ns
+        if working_ns < evidence.busy_ns:
+            annotations = [*annotations, COLLECTIVES]
+        return _without_clean(evidence, working_ns, evidence.window_ns, annotations)
     return _with_clean(evidence, evidence.step_ns, evidence.busy_ns, annotations)
 
 

@@ -27,6 +27,7 @@ class Steps(Table):
         INT64, "To the next step's first activity; the last step: to its last end.", "ns"
     )
     busy_ns = Column(INT64, "Union of activity inside the window.", "ns")
+    busy_without_communication_ns = Column(INT64, "The same without collectives.", "ns")
     activities = Column(INT64, "GPU activities that belong to it.")
     kernels = Column(INT64, "Of them, kernels.")
     launches = Column(INT64, "API calls that launched them.")

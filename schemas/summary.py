@@ -82,6 +82,7 @@ class StepGroup(msgspec.Struct, frozen=True):
     batch: int | None
     window_ns_median: int | None
     busy_ns_median: int | None
+    busy_without_communication_ns_median: int | None
     busy_fraction_traced: float | None
     busy_fraction_clean: float | None
     clean_step_ns_median: int | None

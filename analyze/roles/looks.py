@@ -64,6 +64,11 @@ def dims_of(activities: pl.DataFrame, model: Model | None) -> Dims:
     return _measured(_distinct(activities), model)
 
 
+def count_operators(activities: pl.DataFrame) -> Counter[Operator]:
+    """Return how many activities each distinct operator launched."""
+    return _counted(_distinct(activities))
+
+
 def _distinct(activities: pl.DataFrame) -> _Distinct:
     groups = activities.with_row_index(_ROW).group_by(LOOK, maintain_order=True).agg(_ROW)
     rows = [r.to_numpy() for r in groups[_ROW]]
@@ -78,11 +83,15 @@ def _distinct(activities: pl.DataFrame) -> _Distinct:
 
 
 def _measured(distinct: _Distinct, model: Model | None) -> Dims:
+    return measure(_counted(distinct), model)
+
+
+def _counted(distinct: _Distinct) -> Counter[Operator]:
     counted: Counter[Operator] = Counter()
     for operator, count in zip(distinct.operators, distinct.counts, strict=True):
         if operator is not None:
             counted[operator] += count
-    return measure(counted, model)
+    return counted
 
 
 def _array(told: list[Candidates]) -> Costs:
