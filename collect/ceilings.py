@@ -4,8 +4,8 @@ Launches are measured before any profiler has run in the process, since CUPTI sl
 The matrix product comes last of all: it heats the card, and would lower the clocks of whatever
 followed it.
 
-A graph node's time holds its kernel's own duration; the idle time between two nodes can only be
-told from a trace (`node_idle`).
+A graph node's time holds its kernel's own duration; to tell the idle time at a node from it
+takes a trace (`node_idle`).
 """
 
 from collections.abc import Sequence

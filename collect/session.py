@@ -1,9 +1,9 @@
 """One run from device to folder: every stage of a point, in the one order that keeps it honest.
 
 Sampler on, warm up, clean passes, limits of memory and launches, profiled passes, clean passes
-again, limit of arithmetic, idle time in a graph. The clean passes and the cost of launches are
-timed in a process in which no profiler has run yet; the matrix product heats the card and a
-second trace is only read for its gaps, so these come last.
+again, idle time in a graph, limit of arithmetic. The clean passes and the cost of launches are
+timed in a process in which no profiler has run yet. The idle time takes a second trace, and the
+matrix product heats the card, so these come last.
 """
 
 from pathlib import Path
@@ -17,7 +17,7 @@ from whichwall.collect.energy import metered
 from whichwall.collect.environment import find_sharing, read_environment, read_gpu
 from whichwall.collect.failures import explained
 from whichwall.collect.models import Built, build, forced_attention
-from whichwall.collect.node_idle import measure_node_idle
+from whichwall.collect.node_idle import measure_node_idle, time_replay
 from whichwall.collect.nvml import open_gpu
 from whichwall.collect.options import CollectOptions
 from whichwall.collect.passes import PassLog
@@ -80,14 +80,16 @@ def _measure(
             workload.repeat(passes.CLEAN, plan.clean_s, options.repeat, reporter)
         reporter.stage("measuring limits")
         measure_streams_and_launches(ceilings, request.dtype)
+        replay = time_replay(ceilings, request.dtype) if device.is_gpu else None
         reporter.stage("profiled passes")
         session = _profile(workload, plan, device, trace)
         reporter.stage("clean passes again")
         workload.repeat(passes.AFTER, plan.after_s, 1, reporter)
-        reporter.stage("measuring the matrix product")
+        reporter.stage("measuring limits that come last")
+        if replay is not None:
+            graph_trace = trace.with_name(GRAPH_TRACE_FILE)
+            measure_node_idle(ceilings, request.dtype, replay, graph_trace)
         measure_matmul(ceilings, request.dtype)
-        if device.is_gpu:
-            measure_node_idle(ceilings, request.dtype, trace.with_name(GRAPH_TRACE_FILE))
         sampled = sampler.finish()
     gpu = read_gpu(device)
     return Measured(

@@ -128,7 +128,7 @@ class Floor(msgspec.Struct, frozen=True):
     bandwidth_from: str | None  # measured, datasheet
     tflops: float | None
     tflops_from: str | None
-    cached_weights: bool  # weights fit four times into the cache: the bytes floor is none
+    cached_weights: bool  # weights under four times the last-level cache: the bytes floor is none
 
 
 class SampleWindow(msgspec.Struct, frozen=True):

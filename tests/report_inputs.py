@@ -183,6 +183,7 @@ def group() -> StepGroup:
         batch=1,
         window_ns_median=82 * US,
         busy_ns_median=12 * US,
+        busy_without_communication_ns_median=12 * US,
         busy_fraction_traced=12 / 82,
         busy_fraction_clean=0.24,
         clean_step_ns_median=50 * US,

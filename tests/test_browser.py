@@ -19,7 +19,7 @@ START_S = 90
 def browser() -> str:
     found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if found is None:
-        pytest.skip("no chromium on the path: scripts/install-chromium.sh installs Debian's")
+        pytest.skip("no chromium on the path: scripts/chromium.sh installs Debian's")
     return found
 
 

@@ -46,7 +46,8 @@ def grounds(
     run: Run, *rows: Row, steps: pl.DataFrame | None = None, phase: str | None = DECODE
 ) -> Grounds:
     timed = timings(table(Passes, *rows))
-    return floor_of(run, run.manifest.model, timed, table(Steps) if steps is None else steps, 0, 0, phase)
+    traced = table(Steps) if steps is None else steps
+    return floor_of(run, run.manifest.model, timed, traced, 0, 0, phase)
 
 
 def a_step(batch: int | None, tokens: int | None, phase: str | None = DECODE) -> Row:
@@ -130,7 +131,7 @@ def test_each_reason_for_no_floor_is_said(tmp_path: Path) -> None:
 def test_the_point_says_its_type_before_the_model_does(tmp_path: Path) -> None:
     point: Row = {"point": 0, Points.dtype: "float32", Points.outcome: "done"}
     run = a_run(tmp_path, points=(point,))
-    assert (dtype_of(run, MODEL, 0), dtype_of(run, 1)) == ("float32", "bfloat16")
+    assert (dtype_of(run, MODEL, 0), dtype_of(run, MODEL, 1)) == ("float32", "bfloat16")
 
 
 def test_idle_per_graph_node_is_in_ns_or_unknown(tmp_path: Path) -> None:

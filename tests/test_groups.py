@@ -37,8 +37,8 @@ def step(number: int, **more: object) -> Row:
     return {
         "point": 0, "rank": 0, Steps.device: 0, Steps.step: number, Steps.found_by: "annotation",
         Steps.phase: DECODE, Steps.start_ns: 1000 * number, Steps.window_ns: 900,
-        Steps.busy_ns: 400, Steps.kernels: 7, Steps.launches: 5, Steps.kernel_median_ns: 30,
-        Steps.gap_median_ns: 20, **more,
+        Steps.busy_ns: 400, Steps.busy_without_communication_ns: 350, Steps.kernels: 7,
+        Steps.launches: 5, Steps.kernel_median_ns: 30, Steps.gap_median_ns: 20, **more,
     }  # fmt: skip
 
 
@@ -101,7 +101,8 @@ def test_a_group_is_summed_up_whole() -> None:
     )
     assert found == StepGroup(
         rank=0, device=0, point=0, phase=DECODE, count=3, batch=4, window_ns_median=900,
-        busy_ns_median=400, busy_fraction_traced=400 / 900, busy_fraction_clean=0.5,
+        busy_ns_median=400, busy_without_communication_ns_median=350,
+        busy_fraction_traced=400 / 900, busy_fraction_clean=0.5,
         clean_step_ns_median=800, clean_step_ns_p10=700, clean_step_ns_p90=900, clean_from="passes",
         kernels_median=7.0, launches_median=5.0, kernel_median_ns=30, gap_median_ns=20,
         gaps_by_cause_ns={LAUNCH: 0}, tokens_per_s=4 * 1e9 / 800, achieved_gbps=2500.0,

@@ -84,6 +84,18 @@ def test_busy_time_is_cut_at_the_window_where_a_step_runs_into_the_next() -> Non
     assert windows(of_steps) == [(0, 0, 50, 210, 210), (0, 1, 260, 20, 20)]
 
 
+def test_a_collective_that_waits_is_busy_and_no_work() -> None:
+    calls = [call(10, 15, 1), call(20, 25, 2), call(210, 215, 3)]
+    collective = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"
+    kernels = [
+        kernel(50, 100, 1), kernel(90, 160, 2, name=collective),
+        kernel(250, 300, 3, name=collective),
+    ]  # fmt: skip
+    _, of_steps = found(kernels, calls, [FIRST, SECOND])
+    columns = [Steps.busy_ns, Steps.busy_without_communication_ns]
+    assert of_steps.select(columns).rows() == [(110, 50), (50, 0)]
+
+
 def test_a_mark_without_any_activity_is_no_step() -> None:
     calls = [call(10, 15, 1)]
     _, of_steps = found([kernel(50, 60, 1)], calls, [FIRST, SECOND, THIRD])
@@ -148,7 +160,7 @@ def test_a_step_is_described_whole() -> None:
     expected: Row = {
         "point": 0, "rank": 0, "device": 0, "step": 0, "name": name, "found_by": "annotation",
         "phase": "decode", "batch": 8, "tokens": 8, "begin_ns": 0, "start_ns": 50, "window_ns": 47,
-        "busy_ns": 42, "activities": 3, "kernels": 2, "launches": 2, "kernel_median_ns": 20,
-        "gap_median_ns": None,
+        "busy_ns": 42, "busy_without_communication_ns": 42, "activities": 3, "kernels": 2,
+        "launches": 2, "kernel_median_ns": 20, "gap_median_ns": None,
     }  # fmt: skip
     assert_frame_equal(of_steps, frame(Steps, [expected]))

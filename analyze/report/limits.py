@@ -42,8 +42,8 @@ def floor(inputs: ReportInputs) -> list[Block]:
     blocks += [Paragraph(said), table, Items(tuple(_ceilings(floors[0])))]
     if any(one.cached_weights for one in floors):
         cached = (
-            "The weights fit four times into the last-level cache, so they need not be read from "
-            "memory at every step: the bytes floor is no floor here."
+            "The weights are under four times the last-level cache, so a good part of them need "
+            "not be read from memory at every step: the bytes floor is no floor here."
         )
         blocks.append(Paragraph(cached))
     return blocks
