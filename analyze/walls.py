@@ -80,7 +80,8 @@ def _with_clean(evidence: Evidence, step_ns: int, busy_ns: int, annotations: lis
         ARITHMETIC: found.arithmetic or 0.0,
     }
     wall = max(parts, key=lambda name: parts[name])
-    if wall == BYTES and parts[wall] >= MAJORITY and evidence.floor and evidence.floor.cached_weights:
+    cached = evidence.floor is not None and evidence.floor.cached_weights
+    if wall == BYTES and parts[wall] >= MAJORITY and cached:
         return _none(
             "the floor takes most of the step, but the weights are under four times the last-level "
             "cache, so their bytes need not come from memory",
