@@ -49,7 +49,7 @@ $(VENV)/light.stamp: constraints.txt pyproject.toml | $(BIN)/pip
 
 $(VENV)/collect.stamp: constraints.txt pyproject.toml | $(BIN)/pip
 	@echo "Installing what collecting needs: torch and transformers (1 GB on disk; several with CUDA)"
-	$(PIP_INSTALL) --editable '.[collect]'
+	$(PIP_INSTALL) --quiet --editable '.[collect]'
 	@touch $@ $(VENV)/light.stamp
 
 $(VENV)/dev.stamp: constraints.txt pyproject.toml | $(BIN)/pip

@@ -16,6 +16,7 @@ from whichwall import __version__
 from whichwall.schemas.errors import UsageError, WhichwallError
 
 UNUSABLE, INTERRUPTED = 2, 130
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ENAMETOOLONG)
 PATH = click.Path(path_type=Path)
 
 
@@ -26,6 +27,7 @@ class Program(click.Group):
         """Run as click does, with our own way to fail."""
         extra["standalone_mode"] = False
         try:
+            _check_words(sys.argv[1:] if args is None else args)
             code = super().main(args, **extra)
         except click.exceptions.NoArgsIsHelpError as error:
             click.echo(error.format_message())
@@ -39,15 +41,30 @@ class Program(click.Group):
         except OSError as error:
             if error.errno == errno.EPIPE:
                 sys.exit(UNUSABLE)
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
-                raise
-            _fail(f"{error.filename or 'output'}: {error.strerror}; give a writable --out")
+            what = _one_line(error.strerror or str(error))
+            advice = "; give a writable --out" if error.errno in UNWRITABLE else ""
+            _fail(f"{_one_line(error.filename or 'output')}: {what}{advice}")
         sys.exit(code if isinstance(code, int) else 0)
 
 
 def _fail(message: str, code: int = UNUSABLE) -> NoReturn:
     click.echo(f"whichwall: {message}", err=True)
     sys.exit(code)
+
+
+def _check_words(words: Sequence[str]) -> None:
+    """Refuse text that no report could name: bytes of a file name that are not UTF-8."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise UsageError(
+                f"{word!a}: is not UTF-8; give the file or folder a name that is"
+            ) from None
+
+
+def _one_line(text: object) -> str:
+    return " ".join(str(text).split())
 
 
 def _usage_line(error: click.ClickException) -> str:
@@ -100,6 +117,11 @@ def main() -> None:
     "--repeat", type=int, default=1, show_default=True, help="Requests in a clean stage, at least."
 )
 @click.option("--quick", is_flag=True, help="Shorter stages; what then cannot be known is null.")
+@click.option(
+    "--check-roles",
+    is_flag=True,
+    help="Record a pass by which analyze can say how right roles are.",
+)
 @click.option("--out", type=PATH, help="Folder of the run.  [default: traces/, named by content]")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier run at --out.")
 def collect(**asked: Any) -> None:
@@ -128,11 +150,11 @@ def import_(
     overwrite: bool,
 ) -> None:
     """Make a run of profiler traces (Kineto JSON, plain or gz), one FILE a rank."""
-    from whichwall.collect.importer import import_run
+    from whichwall.collect.importer import default_out, import_run
 
     run = import_run(
         files,
-        out or Path("traces") / files[0].name.split(".json")[0],
+        out or default_out(files[0]),
         model=model,
         samples=samples,
         sample_fields=[f.strip() for f in sample_fields.split(",")] if sample_fields else None,
@@ -149,22 +171,35 @@ def import_(
     type=click.FloatRange(min=0, min_open=True),
     help="Time of a decode step without a profiler, for a trace that has none.",
 )
+@click.option(
+    "--reference",
+    type=PATH,
+    help="Run of the same model, eager or with the capture: tells roles in graph replays.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print summary.json, one line a run.")
 def analyze(
-    runs: tuple[Path, ...], out: Path | None, clean_step_ms: float | None, as_json: bool
+    runs: tuple[Path, ...],
+    out: Path | None,
+    clean_step_ms: float | None,
+    reference: Path | None,
+    as_json: bool,
 ) -> None:
     """Analyze each RUN: summary.json, roles.parquet, report.md, report.html and charts."""
     from whichwall.analyze.analysis import analyze_to_folder
     from whichwall.analyze.report.answer import answer
+    from whichwall.analyze.report.role_check import checked
 
     if out is not None and len(runs) > 1:
         raise UsageError("--out takes one run; leave it out to write each report into its run")
     for run in runs:
-        inputs, report = analyze_to_folder(run, out, clean_step_ms=clean_step_ms)
+        inputs, report = analyze_to_folder(
+            run, out, clean_step_ms=clean_step_ms, reference=reference
+        )
         if as_json:
             _print_json(inputs.summary.encode(), one_line=len(runs) > 1)
         else:
-            click.echo(f"{answer(inputs)}\n{report / 'report.md'}\n{report / 'report.html'}")
+            said = [answer(inputs), *checked(inputs), report / "report.md", report / "report.html"]
+            click.echo("\n".join(map(str, said)))
 
 
 @main.command()

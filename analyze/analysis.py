@@ -4,63 +4,80 @@ import shutil
 from pathlib import Path
 from uuid import uuid4
 
+import msgspec
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whichwall.analyze.dimensions import calls_of, contradictions, dimensions
+from whichwall.analyze.measurements import read_measurements
 from whichwall.analyze.report.inputs import ReportInputs
 from whichwall.analyze.report.write import write_report
+from whichwall.analyze.role_check import check_roles
 from whichwall.analyze.summary import summarize
-from whichwall.analyze.tables import read_table
-from whichwall.analyze.trace import read_trace
+from whichwall.analyze.trace import read_reference, read_trace
+from whichwall.schemas.destination import REPORT, plain, put_in_place, strangers_of_report
 from whichwall.schemas.errors import UsageError
-from whichwall.schemas.folder import REPORT
-from whichwall.schemas.passes import Passes
-from whichwall.schemas.points import Points
 from whichwall.schemas.roles import Roles
 from whichwall.schemas.run import Run, open_run
-from whichwall.schemas.samples import Samples
 
 SUMMARY_FILE, ROLES_FILE = "summary.json", "roles.parquet"
 NS_PER_MS = 1e6
 LONGEST_STEP_MS = 86_400_000  # a day
 
 
-def analyze(run: Run, *, clean_step_ms: float | None = None) -> ReportInputs:
+def analyze(
+    run: Run, *, clean_step_ms: float | None = None, reference: Run | None = None
+) -> ReportInputs:
     """Analyze a run: its summary, and the frames that a report draws.
 
     Args:
         run: an open run.
         clean_step_ms: a clean step time measured elsewhere, for a trace without one.
+        reference: a run of the same model, eager or with the capture, to tell the roles of graph
+            replays by.
 
     Raises:
-        InputError: a table of the run is damaged.
+        InputError: a table of the run is damaged, or the reference tells nothing.
         UsageError: the step time is none.
     """
     if clean_step_ms is not None and not 0 < clean_step_ms < LONGEST_STEP_MS:
         raise UsageError(
             f"a clean step of {clean_step_ms} ms; expected milliseconds above 0, below a day"
         )
-    trace = read_trace(run)
-    passes, samples = read_table(run, Passes), read_table(run, Samples)
+    known = None if reference is None else read_reference(reference)
+    trace, measured = read_trace(run, reference=known), read_measurements(run)
+    given = run.manifest.model or (known.model if known else None)
+    calls = calls_of(trace.activities, trace.ops)
     option_ns = None if clean_step_ms is None else round(clean_step_ms * NS_PER_MS)
+    summary = summarize(run.manifest, trace, measured, option_ns)
     return ReportInputs(
-        summary=summarize(run, trace, passes, samples, option_ns),
+        summary=msgspec.structs.replace(
+            summary,
+            role_check=check_roles(run, trace),
+            dimensions=dimensions(calls, trace.roles, given),
+            reference=None if reference is None else reference.manifest.name,
+            diagnostics=[*summary.diagnostics, *contradictions(calls, trace.roles, given)],
+        ),
         manifest=run.manifest,
         activities=trace.activities,
         gaps=trace.gaps,
         steps=trace.steps,
         roles=trace.roles,
-        ops=trace.ops.lazy(),
-        launches=trace.launches.lazy(),
-        samples=samples,
-        passes=passes,
-        points=read_table(run, Points),
+        ops=trace.ops,
+        launches=trace.launches,
+        samples=measured.samples,
+        passes=measured.passes,
+        points=measured.points,
     )
 
 
 def analyze_to_folder(
-    path: Path, out: Path | None = None, *, clean_step_ms: float | None = None
+    path: Path,
+    out: Path | None = None,
+    *,
+    clean_step_ms: float | None = None,
+    reference: Path | None = None,
 ) -> tuple[ReportInputs, Path]:
     """Analyze the run at a path and write its report; return both results and the folder.
 
@@ -68,8 +85,9 @@ def analyze_to_folder(
         InputError: not a run, or a damaged one.
         UsageError: the report cannot be written there.
     """
-    inputs = analyze(open_run(path), clean_step_ms=clean_step_ms)
-    folder = out or path / REPORT
+    known = None if reference is None else open_run(reference)
+    inputs = analyze(open_run(path), clean_step_ms=clean_step_ms, reference=known)
+    folder = plain(out or path / REPORT)
     write_analysis(inputs, folder)
     return inputs, folder
 
@@ -84,15 +102,18 @@ def write_analysis(inputs: ReportInputs, out: Path) -> None:
         raise UsageError(
             f"{out}: exists and is no report (no {SUMMARY_FILE} in it); give another --out"
         )
+    if strangers := strangers_of_report(out):
+        raise UsageError(
+            f"{out}: holds {strangers[0]}, which is no part of a report, and a report is replaced "
+            "whole; move that away, or give another --out"
+        )
     partial = out.parent / f".{out.name}.{uuid4().hex[:8]}.partial"
     try:
         partial.mkdir(parents=True)
         (partial / SUMMARY_FILE).write_bytes(inputs.summary.encode())
         _write_roles(inputs.roles, partial / ROLES_FILE)
         write_report(inputs, partial)
-        if out.exists():
-            shutil.rmtree(out)
-        partial.rename(out)
+        put_in_place(partial, out)
     except OSError as error:
         raise UsageError(
             f"{out}: cannot write the report ({error.strerror or error}); give a writable --out"

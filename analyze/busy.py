@@ -4,6 +4,7 @@ import polars as pl
 
 from whichwall.schemas.activities import Activities
 from whichwall.schemas.busy import Busy
+from whichwall.schemas.kernels import KERNEL
 
 DEVICE = [Activities.rank, Activities.device]
 _REACHED = "reached_ns"
@@ -17,37 +18,32 @@ def reached_before(group: list[str]) -> pl.Expr:
     return pl.col(Activities.end_ns).cum_max().shift(1).over(group)
 
 
-def busy(activities: pl.DataFrame, group: list[str]) -> pl.DataFrame:
-    """Return window, busy time and sums per group, as `Busy` with the group's columns before.
+def busy(activities: pl.DataFrame) -> pl.DataFrame:
+    """Return window, busy time and sums per device, as `Busy` with the device's columns before.
 
     Busy = sum over rows of end - max(start, ends so far), where that is positive. The window
     is first start to last end.
     """
-    sorted_rows = activities.sort([*group, Activities.start_ns, Activities.end_ns], nulls_last=True)
+    ordered = activities.sort([*DEVICE, Activities.start_ns, Activities.end_ns], nulls_last=True)
+    is_kernel = pl.col(Activities.kind) == KERNEL
     start, end = pl.col(Activities.start_ns), pl.col(Activities.end_ns)
     new = end - pl.max_horizontal(start, pl.col(_REACHED).fill_null(start))
     return (
-        sorted_rows.with_columns(reached_before(group).alias(_REACHED))
-        .group_by(group, maintain_order=True)
+        ordered.with_columns(reached_before(DEVICE).alias(_REACHED))
+        .group_by(DEVICE, maintain_order=True)
         .agg(
-            start.min().alias(Busy.start_ns),
             (end.max() - start.min()).alias(Busy.window_ns),
             new.clip(lower_bound=0).sum().alias(Busy.busy_ns),
             pl.col(Activities.dur_ns).sum().alias(Busy.duration_sum_ns),
             pl.len().cast(pl.Int64).alias(Busy.activities),
-            (pl.col(Activities.kind) == "kernel").sum().cast(pl.Int64).alias(Busy.kernels),
-            pl.col(Activities.dur_ns)
-            .filter(pl.col(Activities.kind) == "kernel")
-            .median()
-            .alias(Busy.kernel_median_ns),
-            pl.col(Activities.launch).drop_nulls().n_unique().cast(pl.Int64).alias(Busy.launches),
-            (start < pl.col(_REACHED)).sum().cast(pl.Int64).alias(Busy.overlapping),
+            is_kernel.sum().cast(pl.Int64).alias(Busy.kernels),
+            pl.col(Activities.dur_ns).filter(is_kernel).median().alias(Busy.kernel_median_ns),
         )
     )
 
 
-def busy_without_communication(activities: pl.DataFrame, group: list[str]) -> pl.DataFrame:
-    """Return busy time of all but collectives, per group; a collective that waits is no work."""
-    return busy(activities.filter(~pl.col(Activities.communication)), group).select(
-        *group, pl.col(Busy.busy_ns).alias(Busy.busy_without_communication_ns)
+def busy_without_communication(activities: pl.DataFrame) -> pl.DataFrame:
+    """Return busy time of all but collectives, per device; a collective that waits is no work."""
+    return busy(activities.filter(~pl.col(Activities.communication))).select(
+        *DEVICE, pl.col(Busy.busy_ns).alias(Busy.busy_without_communication_ns)
     )

@@ -2,10 +2,10 @@
 
 import polars as pl
 
-from whichwall.analyze.sampled import REASONS
+from whichwall.analyze.sampled import HELD_BACK, POWER, REASONS
 from whichwall.schemas.chart import Readings, StageBands
 from whichwall.schemas.passes import Passes
-from whichwall.schemas.run import polars_schema
+from whichwall.schemas.run import frame
 from whichwall.schemas.samples import Samples
 
 # A plot is about 820 pixels wide; more points than this fall on the same pixel.
@@ -14,9 +14,8 @@ MOST_READINGS = 600
 MOST_BANDS = 80
 # Samples further apart than this many usual intervals are not joined by a line.
 BREAK_INTERVALS = 5
-IDLE, DISPLAY = "idle", "display_clocks"
 # Bits of the driver's reasons that do not hold a working GPU back.
-HARMLESS = sum(bit for bit, name in REASONS.items() if name in (IDLE, DISPLAY))
+HARMLESS = sum(bit for bit, name in REASONS.items() if name not in HELD_BACK)
 
 _S = 1e9
 _RUN = "run"
@@ -42,11 +41,8 @@ def one_gpu(samples: pl.DataFrame, gpu_uuid: str | None) -> pl.DataFrame:
 
 
 def power_column(samples: pl.DataFrame) -> str | None:
-    """Return the power to show: instant where readable, else averages; null if there is none."""
-    for name in (Samples.power_instant_w, Samples.power_average_w, Samples.power_w):
-        if samples.get_column(name).drop_nulls().len():
-            return name
-    return None
+    """Return the power to show, the first of `POWER` that was read; null if there is none."""
+    return next((name for name in POWER.values() if samples[name].drop_nulls().len()), None)
 
 
 def readings(samples: pl.DataFrame, origin: int) -> pl.DataFrame:
@@ -66,7 +62,7 @@ def readings(samples: pl.DataFrame, origin: int) -> pl.DataFrame:
     broken = named.with_columns(late.cum_sum().cast(pl.Int64).alias(Readings.segment))
     if broken.height > MOST_READINGS:
         broken = _averaged(broken)
-    return broken.select(list(polars_schema(Readings)))
+    return broken.select(list(Readings.COLUMNS))
 
 
 def _averaged(many: pl.DataFrame) -> pl.DataFrame:
@@ -91,7 +87,7 @@ def _averaged(many: pl.DataFrame) -> pl.DataFrame:
 def stage_bands(passes: pl.DataFrame, origin: int) -> pl.DataFrame:
     """Return `StageBands`: passes of one stage after another become one band."""
     if passes.is_empty():
-        return pl.DataFrame(schema=polars_schema(StageBands))
+        return frame(StageBands, [])
     start = pl.col(Passes.start_ns)
     return (
         passes.sort(Passes.start_ns)

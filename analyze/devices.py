@@ -2,7 +2,8 @@
 
 import polars as pl
 
-from whichwall.analyze.busy import busy, busy_without_communication
+from whichwall.analyze.busy import DEVICE, busy, busy_without_communication
+from whichwall.analyze.medians import median_ns
 from whichwall.analyze.roles.attribute import totals
 from whichwall.schemas.activities import Activities
 from whichwall.schemas.busy import Busy
@@ -11,13 +12,11 @@ from whichwall.schemas.role_totals import RoleTotals
 from whichwall.schemas.roles import OTHER, Roles
 from whichwall.schemas.summary import Device, GapTotals, RoleTotal
 
-DEVICE = [Activities.rank, Activities.device]
-
 
 def devices(activities: pl.DataFrame, roles: pl.DataFrame, gaps: pl.DataFrame) -> list[Device]:
     """Return a summary per rank and device, over all points of the run."""
-    whole = busy(activities, DEVICE).join(
-        busy_without_communication(activities, DEVICE),
+    whole = busy(activities).join(
+        busy_without_communication(activities),
         on=DEVICE,
         how="left",
         nulls_equal=True,
@@ -75,18 +74,15 @@ def attributed_share(by_role: list[RoleTotal]) -> float | None:
 def gap_totals(gaps: pl.DataFrame) -> GapTotals:
     """Return count, total, median, p99 and causes of one device's gaps."""
     lengths = gaps[Gaps.dur_ns]
+    tail = lengths.quantile(0.99, "linear")
     by_cause = gaps.group_by(Gaps.cause).agg(pl.col(Gaps.dur_ns).sum(), pl.len())
     sums = {row[0]: (row[1], row[2]) for row in by_cause.iter_rows()}
     present = [cause for cause in CAUSES if cause in sums]
     return GapTotals(
         count=gaps.height,
         total_ns=int(lengths.sum()),
-        median_ns=_rounded(lengths.median()),
-        p99_ns=_rounded(lengths.quantile(0.99, "linear")),
+        median_ns=median_ns(lengths),
+        p99_ns=None if tail is None else round(tail),
         by_cause_ns={cause: sums[cause][0] for cause in present},
         by_cause_count={cause: sums[cause][1] for cause in present},
     )
-
-
-def _rounded(value: object) -> int | None:
-    return round(value) if isinstance(value, int | float) else None

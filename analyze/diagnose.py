@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from whichwall.analyze.completeness import Completeness
+from whichwall.analyze.quantities import duration
 from whichwall.schemas.diagnostics import Code, Diagnostic, Severity
 from whichwall.schemas.manifest import RankFacts
 
@@ -19,6 +20,7 @@ class Findings:
     void_rows: int
     overlapping: int
     external_ids_trusted: bool
+    split_annotations: int
     complete: Completeness
     profiler_gaps_ns: list[int]
     has_clean: bool
@@ -51,10 +53,15 @@ def diagnose(found: Findings) -> list[Diagnostic]:
             "External ids repeat the correlation, so they name no operator: operators are found "
             "by containment of the launch",
         )  # fmt: skip
+    if found.split_annotations:
+        say(
+            "split_steps", "info", found.split_annotations,
+            "annotations hold several passes each: they are split where the kernels repeat",
+        )  # fmt: skip
     if found.profiler_gaps_ns:
         say(
             "profiler_overhead", "warning", len(found.profiler_gaps_ns),
-            f"gaps are the profiler's own work, {sum(found.profiler_gaps_ns) / 1000:.1f} us in all",
+            f"gaps are the profiler's own work, {duration(sum(found.profiler_gaps_ns))} in all",
         )  # fmt: skip
     if any(rank.has_shapes is False for rank in found.ranks):
         say(

@@ -7,7 +7,7 @@ import polars as pl
 
 from whichwall.analyze.operations import Latent, Operation, operations
 from whichwall.schemas import ceilings as ceiling_table
-from whichwall.schemas.ceilings import Ceilings
+from whichwall.schemas.ceilings import CACHE_MULTIPLE, Ceilings
 from whichwall.schemas.errors import InputError
 from whichwall.schemas.hardware import GpuSheet, find_gpu
 from whichwall.schemas.manifest import Gpu
@@ -16,11 +16,6 @@ from whichwall.schemas.summary import Floor
 from whichwall.schemas.weights import dtype_bytes, parameters
 
 MEASURED, DATASHEET = "measured", "datasheet"
-
-# A cache that holds a quarter of the weights or more can serve a good part of each pass, so
-# that bytes need not come from memory. Bandwidth is measured on buffers of four caches or more
-# for the same reason.
-CACHE_MULTIPLE = 4
 
 FLOPS_PER_NS_OF_TFLOPS = 1000  # 1 TFLOP/s is 1,000 FLOPs a nanosecond; 1 GB/s is 1 byte
 

@@ -4,16 +4,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from whichwall.analyze.floor import Ceiling, ceilings_for, floor_of_pass
-from whichwall.analyze.tables import read_table
-from whichwall.schemas import ceilings as ceiling_table
-from whichwall.schemas.ceilings import Ceilings
+from whichwall.analyze.floor import ceilings_for, floor_of_pass
+from whichwall.analyze.medians import median
+from whichwall.schemas.ceilings import GRAPH_NODE_IDLE, Ceilings
 from whichwall.schemas.errors import InputError
 from whichwall.schemas.manifest import Gpu, Manifest
 from whichwall.schemas.model import Model
 from whichwall.schemas.passes import CLEAN, DECODE, PROFILED
 from whichwall.schemas.points import Points
-from whichwall.schemas.run import Run
 from whichwall.schemas.steps import Steps
 from whichwall.schemas.summary import Floor
 from whichwall.schemas.timings import Timings
@@ -40,27 +38,32 @@ class Grounds:
     context_known: bool = True
 
 
-def floor_of(
-    run: Run,
-    model: Model | None,
-    timings: pl.DataFrame,
-    steps: pl.DataFrame,
-    point: int,
-    rank: int,
-    phase: str | None,
-) -> Grounds:
-    """Return the floor of the steps of one phase at one point; `model` as given or inferred."""
-    manifest = run.manifest
+@dataclass(frozen=True)
+class Basis:
+    """What the floors of a run are worked out from."""
+
+    manifest: Manifest
+    model: Model | None  # as given, else as inferred
+    points: pl.DataFrame
+    ceilings: pl.DataFrame
+    timings: pl.DataFrame
+    steps: pl.DataFrame
+
+
+def floor_of(basis: Basis, point: int, rank: int, phase: str | None) -> Grounds:
+    """Return the floor of the steps of one phase at one point."""
+    model = basis.model
     if model is None:
         return Grounds(
             None, "the model's dimensions are not known; import with --model CONFIG.json"
         )
-    if any((facts.world_size or 1) > 1 for facts in manifest.ranks):
+    if any((facts.world_size or 1) > 1 for facts in basis.manifest.ranks):
         return Grounds(None, "how the model is split over ranks is not known")
-    work = _work_timed(timings, point, rank, phase) or _work_traced(steps, point, rank, phase)
+    work = _work_timed(basis.timings, point, rank, phase)
+    work = work or _work_traced(basis.steps, point, rank, phase)
     if phase is None or work is None:
         return Grounds(None, "the trace does not say how many tokens a step works on")
-    dtype = dtype_of(run, model, point)
+    dtype = dtype_of(basis.points, model, point)
     try:
         found = floor_of_pass(
             model,
@@ -69,7 +72,7 @@ def floor_of(
             work.batch,
             work.tokens,
             work.context_tokens,
-            ceiling_of(run, dtype),
+            ceilings_for(basis.ceilings, _gpu(basis.manifest), dtype),
             dtype=dtype,
         )
     except InputError as error:
@@ -81,26 +84,18 @@ def floor_of(
     return Grounds(found, None, work.context_known)
 
 
-def dtype_of(run: Run, model: Model, point: int) -> str | None:
+def dtype_of(points: pl.DataFrame, model: Model, point: int) -> str | None:
     """Return the type that the point ran in, else the model's own."""
-    points = read_table(run, Points)
     stated = points.filter(pl.col(Points.point) == point)[Points.dtype].to_list()
     if stated and stated[0] is not None:
         return str(stated[0])
     return model.dtype
 
 
-def ceiling_of(run: Run, dtype: str | None) -> Ceiling:
-    """Return the ceilings of the run's device."""
-    return ceilings_for(read_table(run, Ceilings), _gpu(run.manifest), dtype)
-
-
-def node_idle_ns(run: Run) -> float | None:
+def node_idle_ns(ceilings: pl.DataFrame) -> float | None:
     """Return the measured idle per node of a CUDA graph; null where it was not measured."""
-    limits = read_table(run, Ceilings)
-    value = limits.filter(pl.col(Ceilings.name) == ceiling_table.GRAPH_NODE_IDLE)[
-        Ceilings.value
-    ].min()
+    of_nodes = ceilings.filter(pl.col(Ceilings.name) == GRAPH_NODE_IDLE)
+    value = of_nodes[Ceilings.value].min()
     return value * NS_PER_US if isinstance(value, float) else None
 
 
@@ -141,7 +136,7 @@ def _work_traced(steps: pl.DataFrame, point: int, rank: int, phase: str | None) 
         & (pl.col(Steps.rank) == rank)
         & pl.col(Steps.phase).eq_missing(pl.lit(phase, pl.String))
     )
-    batch, tokens = rows[Steps.batch].median(), rows[Steps.tokens].median()
-    if not isinstance(batch, float) or not isinstance(tokens, float) or batch < 1:
+    batch, tokens = median(rows[Steps.batch]), median(rows[Steps.tokens])
+    if batch is None or tokens is None or batch < 1:
         return None
     return Work(round(batch), max(1, round(tokens / batch)), 0, context_known=phase != DECODE)

@@ -2,6 +2,7 @@
 
 import polars as pl
 
+from whichwall.analyze.medians import median
 from whichwall.schemas.chart import GapLengths
 from whichwall.schemas.gaps import CAUSES, Gaps
 
@@ -51,6 +52,5 @@ def gap_lengths(gaps: pl.DataFrame) -> pl.DataFrame:
 
 def median_gap_us(gaps: pl.DataFrame) -> float | None:
     """Return the median length of a gap in µs; null if there is none."""
-    length = gaps.filter(pl.col(Gaps.dur_ns) > 0).get_column(Gaps.dur_ns)
-    median = length.median()
-    return float(median) / _US if isinstance(median, float) else None
+    length = median(gaps.filter(pl.col(Gaps.dur_ns) > 0)[Gaps.dur_ns])
+    return None if length is None else length / _US

@@ -4,10 +4,10 @@ A gap runs from the running maximum of ends to the next start. Causes, in order:
 `unknown`, `graph`, `sync`, `launch`, `device`.
 """
 
-import numpy as np
 import polars as pl
 
-from whichwall.analyze.intervals import Int64s, Intervals
+from whichwall.analyze.intervals import Int64s, covered_in_groups
+from whichwall.analyze.steps import DEVICE
 from whichwall.schemas import gaps as causes
 from whichwall.schemas.activities import Activities
 from whichwall.schemas.gaps import Gaps
@@ -21,7 +21,6 @@ SYNC_NAME = (
     r"|^(cuda|hip)Memcpy(2D|3D|ToSymbol|FromSymbol)?(_v\d+)?$|^cuMemcpy(HtoD|DtoH|DtoD)?(_v\d+)?$"
     r"|^hipMemcpyWithStream$"  # the host waits for this one, unlike hipMemcpyAsync
 )
-DEVICE = [Activities.point, Activities.rank, Activities.device]
 
 _ROW, _REACHED, _END, _BEFORE, _GRAPH, _PROFILED, _SYNCED, _UNTIL = (
     "row", "reached_ns", "gap_end_ns", "before", "same_graph", "profiled_ns", "synced_ns",
@@ -144,16 +143,6 @@ def _covered_by_sync(found: pl.DataFrame, launches: pl.DataFrame) -> Int64s:
 def _covered(
     found: pl.DataFrame, spans: pl.DataFrame, mine: list[str], theirs: list[str]
 ) -> Int64s:
-    """Return how much of each gap the union of the spans of its group covers, in ns."""
-    covered = np.zeros(found.height, np.int64)
-    if not found.height or not spans.height:
-        return covered
-    groups = spans.partition_by(theirs, as_dict=True, maintain_order=True)
-    numbered = found.select(*mine, Gaps.start_ns, _END).with_row_index()
-    for key, rows in numbered.partition_by(mine, as_dict=True, maintain_order=True).items():
-        if key in groups:
-            spans_of_group = Intervals.of(groups[key])
-            covered[rows["index"].to_numpy()] = spans_of_group.covered(
-                rows[Gaps.start_ns].to_numpy(), rows[_END].to_numpy()
-            )
-    return covered
+    """Return how much of each gap the spans of its group cover, ns."""
+    starts, ends = found[Gaps.start_ns].to_numpy(), found[_END].to_numpy()
+    return covered_in_groups(found.select(mine), starts, ends, spans, theirs)

@@ -1,12 +1,15 @@
 """Steps of one phase, at one point, on one device: medians, rates, floor and shares."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median as median_of
 from typing import NamedTuple
 
 import polars as pl
 
+from whichwall.analyze.devices import attributed_share
 from whichwall.analyze.floor import achieved
+from whichwall.analyze.medians import median, median_ns
+from whichwall.analyze.steps import STEP
 from whichwall.analyze.walls import shares
 from whichwall.schemas.gaps import CAUSES, Gaps
 from whichwall.schemas.passes import CLEAN, DECODE, PREFILL
@@ -81,73 +84,54 @@ def traced_group(
     gaps: pl.DataFrame,
     clean: Clean | None,
     floor: Floor | None,
-    roles: Sequence[RoleTotal],
-    attributed_share: float | None,
+    roles: list[RoleTotal],
 ) -> StepGroup:
     """Return the summary of steps that have GPU work."""
-    busy = _median_ns(rows, Steps.busy_ns)
-    window = _median_ns(rows, Steps.window_ns)
-    batch = _median_ns(rows, Steps.batch)
     return _group(
         key,
-        count=rows.height,
-        batch=floor.batch if batch is None and floor is not None else batch,
-        window_ns=window,
-        busy_ns=busy,
-        working_ns=_median_ns(rows, Steps.busy_without_communication_ns),
-        clean=clean,
-        floor=floor,
-        kernels_median=_median(rows, Steps.kernels),
-        launches_median=_median(rows, Steps.launches),
-        kernel_median_ns=_median_ns(rows, Steps.kernel_median_ns),
-        gap_median_ns=_median_ns(rows, Steps.gap_median_ns),
+        rows.height,
+        clean,
+        floor,
+        batch=median_ns(rows[Steps.batch]),
+        window_ns=median_ns(rows[Steps.window_ns]),
+        busy_ns=median_ns(rows[Steps.busy_ns]),
+        working_ns=median_ns(rows[Steps.busy_without_communication_ns]),
+        kernels=median(rows[Steps.kernels]),
+        launches=median(rows[Steps.launches]),
+        kernel_ns=median_ns(rows[Steps.kernel_median_ns]),
+        gap_ns=median_ns(rows[Steps.gap_median_ns]),
         gaps_by_cause_ns=gaps_per_step(rows, gaps),
-        roles=list(roles),
-        attributed_share=attributed_share,
+        roles=roles,
     )
 
 
 def untraced_group(
     point: int, rank: int, phase: str, count: int, clean: Clean | None, floor: Floor | None
 ) -> StepGroup:
-    """Return the summary of passes that were timed and left no GPU work: a CPU run."""
-    return _group(
-        Key(point, rank, None, phase),
-        count=count,
-        batch=floor.batch if floor else None,
-        window_ns=None,
-        busy_ns=None,
-        working_ns=None,
-        clean=clean,
-        floor=floor,
-        kernels_median=None,
-        launches_median=None,
-        kernel_median_ns=None,
-        gap_median_ns=None,
-        gaps_by_cause_ns={},
-        roles=[],
-        attributed_share=None,
-    )
+    """Return the summary of passes that were timed and not traced on a GPU."""
+    return _group(Key(point, rank, None, phase), count, clean, floor, gaps_by_cause_ns={}, roles=[])
 
 
 def _group(
     key: Key,
-    *,
     count: int,
-    batch: int | None,
-    window_ns: int | None,
-    busy_ns: int | None,
-    working_ns: int | None,
     clean: Clean | None,
     floor: Floor | None,
-    kernels_median: float | None,
-    launches_median: float | None,
-    kernel_median_ns: int | None,
-    gap_median_ns: int | None,
+    *,
+    batch: int | None = None,
+    window_ns: int | None = None,
+    busy_ns: int | None = None,
+    working_ns: int | None = None,
+    kernels: float | None = None,
+    launches: float | None = None,
+    kernel_ns: int | None = None,
+    gap_ns: int | None = None,
     gaps_by_cause_ns: dict[str, int],
     roles: list[RoleTotal],
-    attributed_share: float | None,
 ) -> StepGroup:
+    """Put together what was traced (medians, null without GPU work), the clean step and floor."""
+    if batch is None and floor is not None:
+        batch = floor.batch
     step = clean.median_ns if clean else None
     gbps, tflops = achieved(floor, step) if floor else (None, None)
     least = floor.floor_ns if floor else None
@@ -167,10 +151,10 @@ def _group(
         clean_step_ns_p10=clean.p10_ns if clean else None,
         clean_step_ns_p90=clean.p90_ns if clean else None,
         clean_from=clean.source if clean else None,
-        kernels_median=kernels_median,
-        launches_median=launches_median,
-        kernel_median_ns=kernel_median_ns,
-        gap_median_ns=gap_median_ns,
+        kernels_median=kernels,
+        launches_median=launches,
+        kernel_median_ns=kernel_ns,
+        gap_median_ns=gap_ns,
         gaps_by_cause_ns=gaps_by_cause_ns,
         tokens_per_s=_tokens_per_s(key.phase, batch, floor, step),
         achieved_gbps=gbps,
@@ -178,17 +162,16 @@ def _group(
         times_floor=step / least if step and least else None,
         shares=shares(step, busy_ns, floor) if step and busy_ns is not None else None,
         roles=roles,
-        attributed_share=attributed_share,
+        attributed_share=attributed_share(roles),
     )
 
 
 def gaps_per_step(steps: pl.DataFrame, gaps: pl.DataFrame) -> dict[str, int]:
     """Return, per cause, the median over the steps of its total in a step, ns."""
-    keys = [Steps.point, Steps.rank, Steps.device, Steps.step]
-    wanted = steps.select(keys)
+    wanted = steps.select(STEP)
     per_step = (
-        gaps.join(wanted, on=keys, how="semi", nulls_equal=True)
-        .group_by([*keys, Gaps.cause])
+        gaps.join(wanted, on=STEP, how="semi", nulls_equal=True)
+        .group_by([*STEP, Gaps.cause])
         .agg(pl.col(Gaps.dur_ns).sum().alias(_PER_STEP))
     )
     found = {}
@@ -197,7 +180,7 @@ def gaps_per_step(steps: pl.DataFrame, gaps: pl.DataFrame) -> dict[str, int]:
         if totals:
             # A step without such a gap counts as 0: that was seen, not unknown.
             totals += [0] * (wanted.height - len(totals))
-            found[cause] = round(float(pl.Series(totals).median() or 0))  # type: ignore[arg-type]
+            found[cause] = round(median_of(totals))
     return found
 
 
@@ -210,13 +193,3 @@ def _tokens_per_s(
     if phase == DECODE:
         return batch * 1e9 / step_ns
     return batch * floor.tokens * 1e9 / step_ns if floor else None
-
-
-def _median(rows: pl.DataFrame, column: str) -> float | None:
-    value = rows[column].median()
-    return value if isinstance(value, float) else None
-
-
-def _median_ns(rows: pl.DataFrame, column: str) -> int | None:
-    value = _median(rows, column)
-    return None if value is None else round(value)

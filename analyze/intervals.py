@@ -50,3 +50,29 @@ class Intervals(NamedTuple):
     def covered(self, starts: Int64s, ends: Int64s) -> Int64s:
         """Return how much of each window [start, end) the union covers, ns."""
         return self.measure_before(ends) - self.measure_before(starts)
+
+
+def covered_in_groups(
+    groups: pl.DataFrame, starts: Int64s, ends: Int64s, spans: pl.DataFrame, by: list[str]
+) -> Int64s:
+    """Return how much of each window [start, end) the spans of its own group cover, ns.
+
+    Args:
+        groups: a row per window: what its group is.
+        starts: of the windows.
+        ends: of the windows.
+        spans: a table with a start and a duration.
+        by: the columns of `spans` that answer to those of `groups`, in the same order.
+    """
+    covered = np.zeros(groups.height, np.int64)
+    if not groups.height or not spans.height:
+        return covered
+    spans_of = spans.partition_by(by, as_dict=True, maintain_order=True)
+    windows_of = groups.with_row_index().partition_by(
+        groups.columns, as_dict=True, maintain_order=True
+    )
+    for group, windows in windows_of.items():
+        if group in spans_of:
+            at = windows["index"].to_numpy()
+            covered[at] = Intervals.of(spans_of[group]).covered(starts[at], ends[at])
+    return covered

@@ -3,13 +3,14 @@
 import msgspec
 
 from whichwall.analyze.diagnose import Findings, no_activity
+from whichwall.analyze.groups import FROM_OPTION
 from whichwall.analyze.marks import ENGINES
 from whichwall.analyze.roles.inferred import MODEL_TYPE
 from whichwall.analyze.step_groups import Judged
 from whichwall.analyze.trace import Trace
 from whichwall.analyze.walls import Evidence, verdict
 from whichwall.schemas.marks import Marks
-from whichwall.schemas.summary import Device, SampleWindow, Verdict
+from whichwall.schemas.summary import Device, SampleWindow, StepGroup, Verdict
 
 ASSUMED = "the model's type is not known: its dimensions are read as those of a Llama"
 WHOLE_RECORDING = "no steps are marked in the trace: the whole recording is taken as one"
@@ -62,8 +63,16 @@ def judge(
             floor=grounds.floor,
             no_floor=grounds.missing,
         )
+        notes += _on_option(group, option_ns)
     said = verdict(evidence, sampling)
     return msgspec.structs.replace(said, annotations=[*said.annotations, *notes])
+
+
+def _on_option(group: StepGroup, option_ns: int | None) -> list[str]:
+    """Say where a clean step given from outside was not used."""
+    if option_ns is None or group.clean_from == FROM_OPTION:
+        return []
+    return [f"the clean step given is of a decode step, and is not used for {group.phase}"]
 
 
 def _why_none(trace: Trace, judged: list[Judged], findings: Findings) -> str:

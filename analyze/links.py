@@ -24,7 +24,7 @@ GRAPH_LAUNCH_NAME = r"(?i)graphlaunch"
 COMMUNICATION_NAME = (
     r"(?i)nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|cross_device_reduce|multimem_|nvshmem"
 )
-BY_EXTERNAL_ID, BY_CONTAINMENT = "external_id", "containment"
+BY_EXTERNAL_ID, BY_CONTAINMENT, BY_CAPTURE = "external_id", "containment", "capture"
 
 PLACE = [Activities.point, Activities.rank]
 ORDER = [

@@ -6,7 +6,7 @@ import polars as pl
 
 from whichwall.analyze.quantities import duration, percent
 from whichwall.schemas.chart import RoleTimes
-from whichwall.schemas.run import polars_schema
+from whichwall.schemas.run import frame
 from whichwall.schemas.summary import RoleTotal
 
 
@@ -15,7 +15,7 @@ def role_times(totals: Sequence[RoleTotal], steps: int) -> pl.DataFrame:
 
     `steps` divides the totals; give 1 where there are no steps.
     """
-    rows = [
+    rows: list[dict[str, object]] = [
         {
             RoleTimes.role: total.role,
             RoleTimes.time_us: total.busy_ns / steps / 1000,
@@ -26,4 +26,4 @@ def role_times(totals: Sequence[RoleTotal], steps: int) -> pl.DataFrame:
         for total in sorted(totals, key=lambda t: (-t.busy_ns, t.role))
         if total.busy_ns > 0
     ]
-    return pl.DataFrame(rows, schema=polars_schema(RoleTimes))
+    return frame(RoleTimes, rows)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from whichwall.analyze.medians import median
 from whichwall.schemas.manifest import Manifest
 from whichwall.schemas.passes import CLEAN, DECODE, Passes
 from whichwall.schemas.samples import Samples
@@ -29,6 +30,7 @@ SLOWDOWNS = {
     "application clocks": ("application_clocks",),
     "other slowdown": ("hardware_slowdown", "sync_boost", UNKNOWN_REASON),
 }
+HELD_BACK = frozenset(reason for reasons in SLOWDOWNS.values() for reason in reasons)
 # A reason seen on fewer samples does not explain a median; an idle card may show one too.
 SLOWED_SHARE = 0.2
 # power.draw is an average over 1 s on most cards: a shorter window would hold the time before.
@@ -43,6 +45,7 @@ POWER = {
 }
 CLEAN_STAGE, TRACE = "clean", "trace"
 MJ_PER_J = 1000
+_END = "end_ns"
 
 
 class Window(NamedTuple):
@@ -62,8 +65,9 @@ def window_of(passes: pl.DataFrame, trace_span: tuple[int, int] | None) -> Windo
     """Return the clean stage, else the stretch of the trace."""
     clean = passes.filter(pl.col(Passes.stage) == CLEAN)
     if clean.height:
-        starts = clean[Passes.start_ns]
-        return Window(CLEAN_STAGE, _least(starts), _most(starts + clean[Passes.wall_ns]))
+        start = pl.col(Passes.start_ns)
+        ends = clean.select(start.min(), (start + pl.col(Passes.wall_ns)).max().alias(_END))
+        return Window(CLEAN_STAGE, *ends.row(0))
     return Window(TRACE, *trace_span) if trace_span else None
 
 
@@ -88,11 +92,11 @@ def sampled(
         window=window.name,
         gpu_uuid=uuid,
         samples=inside.height,
-        sm_clock_mhz_median=_median(inside, Samples.sm_clock_mhz),
-        memory_clock_mhz_median=_median(inside, Samples.memory_clock_mhz),
-        power_w_median=_median(inside, POWER[power_from]) if power_from and long_enough else None,
+        sm_clock_mhz_median=median(inside[Samples.sm_clock_mhz]),
+        memory_clock_mhz_median=median(inside[Samples.memory_clock_mhz]),
+        power_w_median=median(inside[POWER[power_from]]) if power_from and long_enough else None,
         power_from=power_from,
-        temperature_c_median=_median(inside, Samples.temperature_c),
+        temperature_c_median=median(inside[Samples.temperature_c]),
         energy_j=energy_j,
         energy_from=energy_from,
         energy_j_per_token=energy_j / tokens if energy_j is not None and tokens else None,
@@ -175,16 +179,3 @@ def _throttle(rows: pl.DataFrame) -> dict[str, float]:
     bits = {name: bit for bit, name in REASONS.items()} | {UNKNOWN_REASON: ~sum(REASONS)}
     shares = {name: float(np.mean((masks & bit) != 0)) for name, bit in bits.items()}
     return {name: share for name, share in shares.items() if share > 0}
-
-
-def _median(rows: pl.DataFrame, column: str) -> float | None:
-    value = rows[column].median()
-    return value if isinstance(value, float) else None
-
-
-def _least(values: pl.Series) -> int:
-    return int(values.min())  # type: ignore[arg-type]
-
-
-def _most(values: pl.Series) -> int:
-    return int(values.max())  # type: ignore[arg-type]

@@ -4,17 +4,18 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from whichwall.analyze.devices import attributed_share, role_totals
-from whichwall.analyze.floors import Grounds, floor_of
+from whichwall.analyze.devices import role_totals
+from whichwall.analyze.floors import Basis, Grounds, dtype_of, floor_of
 from whichwall.analyze.groups import PHASES, clean_of, groups_of, traced_group, untraced_group
+from whichwall.analyze.operations import operations
+from whichwall.analyze.role_rates import Needed, needed, with_rates
+from whichwall.analyze.steps import STEP
 from whichwall.analyze.trace import Trace
 from whichwall.schemas.marks import Marks
-from whichwall.schemas.run import Run
-from whichwall.schemas.steps import Steps
 from whichwall.schemas.summary import StepGroup
 from whichwall.schemas.timings import Timings
+from whichwall.schemas.weights import dtype_bytes
 
-STEP = [Steps.point, Steps.rank, Steps.device, Steps.step]
 SERIES = [Timings.point, Timings.rank, Timings.phase]
 _MINE = "mine"
 
@@ -27,33 +28,54 @@ class Judged:
     grounds: Grounds
 
 
-def step_groups(run: Run, trace: Trace, timed: pl.DataFrame, option_ns: int | None) -> list[Judged]:
-    """Return the groups of a run, in the order in which they speak for it."""
-    make = _traced if trace.activities.height else _untraced
-    return sorted(make(run, trace, timed, option_ns), key=lambda one: _precedence(one.group))
+def step_groups(trace: Trace, basis: Basis, option_ns: int | None) -> list[Judged]:
+    """Return the groups of a run, in the order in which they speak for it.
+
+    Steps with GPU work go first; after them what was timed and not traced. Where GPU work lies in
+    no step at all there are none, and the whole recording speaks.
+    """
+    traced = _in_order(_traced(trace, basis, option_ns))
+    if trace.activities.height and not traced:
+        return []
+    seen = {(one.group.point, one.group.rank, one.group.phase) for one in traced}
+    return traced + _in_order(_untraced(trace, basis, option_ns, seen))
 
 
-def _traced(run: Run, trace: Trace, timed: pl.DataFrame, option_ns: int | None) -> list[Judged]:
+def _traced(trace: Trace, basis: Basis, option_ns: int | None) -> list[Judged]:
     found = []
     for key, rows in groups_of(trace.steps):
-        clean = clean_of(timed, key.point, key.rank, key.phase, option_ns)
-        grounds = floor_of(run, trace.model, timed, trace.steps, key.point, key.rank, key.phase)
+        clean = clean_of(basis.timings, key.point, key.rank, key.phase, option_ns)
+        grounds = floor_of(basis, key.point, key.rank, key.phase)
         # Activities and roles go row by row, so one mask serves both.
         mine = _belongs_to(trace.activities, rows)
         by_role = role_totals(trace.activities.filter(mine), trace.roles.filter(mine))
-        group = traced_group(
-            key, rows, trace.gaps, clean, grounds.floor, by_role, attributed_share(by_role)
-        )
+        by_role = with_rates(by_role, _needed(basis, grounds), rows.height)
+        group = traced_group(key, rows, trace.gaps, clean, grounds.floor, by_role)
         found.append(Judged(group, grounds))
     return found
 
 
-def _untraced(run: Run, trace: Trace, timed: pl.DataFrame, option_ns: int | None) -> list[Judged]:
-    """Return a group per timed series of a run without GPU work."""
+def _needed(basis: Basis, grounds: Grounds) -> dict[str, Needed]:
+    """Return what one pass of a group must move and compute by role; nothing where not known."""
+    floor, model = grounds.floor, basis.model
+    dtype = dtype_of(basis.points, model, floor.point) if model and floor else None
+    if model is None or floor is None or dtype is None:
+        return {}
+    each = dtype_bytes(dtype)
+    found = operations(model, floor.batch, floor.tokens, floor.context_tokens, each, each)
+    return needed(found, context_known=grounds.context_known)
+
+
+def _untraced(
+    trace: Trace, basis: Basis, option_ns: int | None, seen: set[tuple[int, int, str | None]]
+) -> list[Judged]:
+    """Return a group per timed series that was not seen to have GPU work."""
     found = []
-    for point, rank, phase in timed.select(SERIES).unique(maintain_order=True).iter_rows():
-        clean = clean_of(timed, point, rank, phase, option_ns)
-        grounds = floor_of(run, trace.model, timed, trace.steps, point, rank, phase)
+    for point, rank, phase in basis.timings.select(SERIES).unique(maintain_order=True).iter_rows():
+        if (point, rank, phase) in seen:
+            continue
+        clean = clean_of(basis.timings, point, rank, phase, option_ns)
+        grounds = floor_of(basis, point, rank, phase)
         profiled = trace.marks.filter(
             (pl.col(Marks.point) == point)
             & (pl.col(Marks.rank) == rank)
@@ -70,6 +92,10 @@ def _belongs_to(activities: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:
         marked, on=STEP, how="left", nulls_equal=True, maintain_order="left"
     )
     return joined[_MINE].fill_null(value=False)
+
+
+def _in_order(groups: list[Judged]) -> list[Judged]:
+    return sorted(groups, key=lambda one: _precedence(one.group))
 
 
 def _precedence(group: StepGroup) -> tuple[int, int, int, int]:

@@ -5,7 +5,7 @@ import polars as pl
 from whichwall.analyze.quantities import duration, percent
 from whichwall.analyze.walls import ARITHMETIC, BYTES, KERNELS, LAUNCHES
 from whichwall.schemas.chart import StepShares
-from whichwall.schemas.run import polars_schema
+from whichwall.schemas.run import frame
 from whichwall.schemas.summary import Shares
 
 WORDS: dict[str, str] = {
@@ -33,7 +33,7 @@ def step_shares(shares: Shares, clean_step_ns: int) -> pl.DataFrame:
 
     A part below nothing (a floor above what was measured) has no length; its words say so.
     """
-    rows = []
+    rows: list[dict[str, object]] = []
     at = 0.0
     for wall, share in known_shares(shares).items():
         end = at + max(0.0, share) * clean_step_ns / _MS
@@ -49,4 +49,4 @@ def step_shares(shares: Shares, clean_step_ns: int) -> pl.DataFrame:
             }
         )
         at = end
-    return pl.DataFrame(rows, schema=polars_schema(StepShares))
+    return frame(StepShares, rows)

@@ -4,15 +4,14 @@ A launch belongs to the latest step begun, since sampling is launched after an e
 annotation has ended. A window runs from a step's first activity to the next step's first.
 """
 
-import numpy as np
 import polars as pl
 
-from whichwall.analyze.intervals import Intervals
+from whichwall.analyze.intervals import covered_in_groups
 from whichwall.schemas.activities import Activities
 from whichwall.schemas.gaps import Gaps
 from whichwall.schemas.kernels import KERNEL
 from whichwall.schemas.marks import Marks
-from whichwall.schemas.run import polars_schema
+from whichwall.schemas.run import frame
 from whichwall.schemas.steps import Steps
 
 PLACE = [Activities.point, Activities.rank]
@@ -62,7 +61,7 @@ def steps(activities: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
     A mark without any GPU activity, such as the empty last step of an engine, is no step.
     """
     if not marks.height or not activities.height:
-        return pl.DataFrame(schema=polars_schema(Steps))
+        return frame(Steps, [])
     is_kernel = pl.col(Activities.kind) == KERNEL
     found = (
         activities.filter(pl.col(Activities.step).is_not_null())
@@ -111,12 +110,6 @@ def with_gaps(steps: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
 
 def _busy(found: pl.DataFrame, activities: pl.DataFrame) -> pl.Series:
     """Return the union of the activities on the device inside each step's window."""
-    busy = np.zeros(found.height, np.int64)
-    devices = activities.partition_by(DEVICE, as_dict=True, maintain_order=True)
-    numbered = found.select(*DEVICE, Steps.start_ns, Steps.window_ns).with_row_index()
-    for key, rows in numbered.partition_by(DEVICE, as_dict=True, maintain_order=True).items():
-        starts = rows[Steps.start_ns].to_numpy()
-        ends = starts + rows[Steps.window_ns].to_numpy()
-        if key in devices:
-            busy[rows["index"].to_numpy()] = Intervals.of(devices[key]).covered(starts, ends)
-    return pl.Series(busy)
+    starts = found[Steps.start_ns].to_numpy()
+    ends = starts + found[Steps.window_ns].to_numpy()
+    return pl.Series(covered_in_groups(found.select(DEVICE), starts, ends, activities, DEVICE))

@@ -2,23 +2,26 @@
 
 import polars as pl
 
+from whichwall.analyze.busy import reached_before
 from whichwall.analyze.devices import devices
 from whichwall.analyze.diagnose import Findings, diagnose
-from whichwall.analyze.floors import node_idle_ns
+from whichwall.analyze.floors import Basis, node_idle_ns
 from whichwall.analyze.judge import judge
+from whichwall.analyze.measurements import Measurements
 from whichwall.analyze.roles.operator_roles import attribute_ops
 from whichwall.analyze.sampled import SHORTEST_POWER_WINDOW_NS, Window, sampled, window_of
 from whichwall.analyze.step_groups import Judged, step_groups
+from whichwall.analyze.steps import DEVICE
 from whichwall.analyze.tax import tax
 from whichwall.analyze.timings import timings, tpot_ns, ttft_ns
 from whichwall.analyze.trace import Trace
 from whichwall.schemas import gaps as gap_causes
 from whichwall.schemas.activities import Activities
 from whichwall.schemas.gaps import Gaps
+from whichwall.schemas.manifest import Manifest
 from whichwall.schemas.marks import Marks
 from whichwall.schemas.passes import CLEAN
 from whichwall.schemas.role_totals import OperatorRoleTotals
-from whichwall.schemas.run import Run
 from whichwall.schemas.summary import (
     VERSION,
     Floor,
@@ -30,24 +33,26 @@ from whichwall.schemas.summary import (
 from whichwall.schemas.timings import Timings
 
 NANOSECOND = 1
-DEVICE = [Activities.point, Activities.rank, Activities.device]
 
 
 def summarize(
-    run: Run, trace: Trace, passes: pl.DataFrame, samples: pl.DataFrame, option_ns: int | None
+    manifest: Manifest, trace: Trace, measured: Measurements, option_ns: int | None
 ) -> Summary:
     """Return the summary of a run; `option_ns` is a clean step measured elsewhere."""
+    passes, ceilings = measured.passes, measured.ceilings
     timed = timings(passes)
-    judged = step_groups(run, trace, timed, option_ns)
+    basis = Basis(manifest, trace.model, measured.points, ceilings, timed, trace.steps)
+    judged = step_groups(trace, basis, option_ns)
     found = devices(trace.activities, trace.roles, trace.gaps)
     window = window_of(passes, _span(trace.activities))
-    sampling = sampled(samples, passes, run.manifest, window)
+    sampling = sampled(measured.samples, passes, manifest, window)
     findings = Findings(
-        ranks=run.manifest.ranks,
+        ranks=manifest.ranks,
         activities=trace.activities.height,
         void_rows=trace.void_rows,
-        overlapping=_overlapping(run, trace.activities),
+        overlapping=_overlapping(manifest, trace.activities),
         external_ids_trusted=trace.external_ids_trusted,
+        split_annotations=trace.split_annotations,
         complete=trace.complete,
         profiler_gaps_ns=trace.gaps.filter(pl.col(Gaps.cause) == gap_causes.PROFILER)[
             Gaps.dur_ns
@@ -57,20 +62,20 @@ def summarize(
     )
     return Summary(
         schema_version=VERSION,
-        run=run.manifest.name,
-        mode=run.manifest.mode,
+        run=manifest.name,
+        mode=manifest.mode,
         model=trace.model,
-        verdict=judge(trace, found, judged, findings, sampling, node_idle_ns(run), option_ns),
+        verdict=judge(trace, found, judged, findings, sampling, node_idle_ns(ceilings), option_ns),
         devices=found,
         steps=_steps(trace, judged),
         floors=judged[0].grounds.floor if judged else None,
         floors_by_phase=_floors(judged),
         ttft_ns=ttft_ns(passes),
         tpot_ns=tpot_ns(passes),
-        cpu_roles=_cpu_roles(run, trace),
+        cpu_roles=_cpu_roles(manifest, trace),
         samples=sampling,
         tax=tax(timed),
-        diagnostics=[*run.manifest.diagnostics, *diagnose(findings)],
+        diagnostics=[*manifest.diagnostics, *diagnose(findings)],
     )
 
 
@@ -83,13 +88,12 @@ def _span(activities: pl.DataFrame) -> tuple[int, int] | None:
     return start, end
 
 
-def _overlapping(run: Run, activities: pl.DataFrame) -> int:
+def _overlapping(manifest: Manifest, activities: pl.DataFrame) -> int:
     """Count activities that start before an earlier one of their device has ended."""
     # Neighbours in a file of whole microseconds overlap by one from truncation alone.
-    rounding = max((facts.resolution_ns for facts in run.manifest.ranks), default=NANOSECOND)
+    rounding = max((facts.resolution_ns for facts in manifest.ranks), default=NANOSECOND)
     tolerated = 0 if rounding == NANOSECOND else rounding
-    reached = pl.col(Activities.end_ns).cum_max().shift(1).over(DEVICE)
-    overlaps = reached - pl.col(Activities.start_ns) > tolerated
+    overlaps = reached_before(DEVICE) - pl.col(Activities.start_ns) > tolerated
     return int(activities.select(overlaps.sum()).item() or 0)
 
 
@@ -122,7 +126,7 @@ def _floors(judged: list[Judged]) -> list[Floor]:
     return list(found.values())
 
 
-def _cpu_roles(run: Run, trace: Trace) -> list[RoleTotal]:
+def _cpu_roles(manifest: Manifest, trace: Trace) -> list[RoleTotal]:
     """Return operator self time by role where there is no GPU activity."""
     if trace.activities.height or not trace.ops.height:
         return []
@@ -133,5 +137,5 @@ def _cpu_roles(run: Run, trace: Trace) -> list[RoleTotal]:
             share=row[OperatorRoleTotals.share],
             kernels=row[OperatorRoleTotals.ops],
         )
-        for row in attribute_ops(trace.ops, run.manifest.model).iter_rows(named=True)
+        for row in attribute_ops(trace.ops, manifest.model).iter_rows(named=True)
     ]

@@ -1,4 +1,4 @@
-"""Limits at which a number becomes a word, each with its reason; the only place they stand."""
+"""Limits on which the verdict turns, each with its reason."""
 
 # A wall is named where it takes at least half of the step (design: verdict).
 MAJORITY = 0.5
@@ -6,6 +6,10 @@ MAJORITY = 0.5
 # Without a clean timing every traced gap is cut to a third before launches may be blamed: the
 # profiler widened gaps 2 to 3 times in the engine traces measured.
 TRACED_GAP_DIVISOR = 3
+
+# Kernels run a few percent longer in a trace; busy time beyond the clean step by more than this
+# shows that trace and stopwatch saw different work.
+BUSY_TOLERANCE = 0.05
 
 # Idle per node of a CUDA graph where the device's own was not measured: median gap inside
 # replays on an H200 (0.416 us), assumed elsewhere and said so.

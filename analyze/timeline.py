@@ -16,7 +16,6 @@ from whichwall.schemas.gaps import Gaps
 from whichwall.schemas.launches import Launches
 from whichwall.schemas.ops import Ops
 from whichwall.schemas.roles import Roles
-from whichwall.schemas.run import polars_schema
 from whichwall.schemas.steps import Steps
 
 OPERATORS, CALLS, IDLE = "operators", "launch calls", "idle, by cause"
@@ -67,8 +66,8 @@ def timeline(
     activities: pl.DataFrame,
     roles: pl.DataFrame,
     gaps: pl.DataFrame,
-    ops: pl.LazyFrame,
-    launches: pl.LazyFrame,
+    ops: pl.DataFrame,
+    launches: pl.DataFrame,
 ) -> Timeline | None:
     """Reduce a window; null if nothing ran on the GPU in it.
 
@@ -142,7 +141,7 @@ def _streams(work: pl.DataFrame) -> tuple[list[str], int]:
 
 
 def _outermost(
-    table: pl.LazyFrame, columns: type[Ops | Launches], window: Window, where: str
+    table: pl.DataFrame, columns: type[Ops | Launches], window: Window, where: str
 ) -> pl.DataFrame:
     """Return the outermost intervals of each thread of the window's rank.
 
@@ -164,7 +163,6 @@ def _outermost(
             start.alias(LaneIntervals.start_ns),
             end.alias(LaneIntervals.end_ns),
         )
-        .collect()
         .sort(columns.tid, _START, _END, descending=[False, False, True], nulls_last=True)
         .filter(latest.is_null() | (latest <= _START))
         .select(
@@ -265,7 +263,7 @@ def _spans(intervals: pl.DataFrame, window: Window, pixel_ns: float) -> pl.DataF
             pl.len().cast(pl.Int64).alias(Spans.count),
             pl.col(LaneIntervals.name).first().alias(Spans.name),
         )
-        .select(list(polars_schema(Spans)))
+        .select(list(Spans.COLUMNS))
     )
 
 

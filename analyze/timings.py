@@ -2,8 +2,9 @@
 
 import polars as pl
 
+from whichwall.analyze.medians import median_ns
 from whichwall.schemas.passes import CLEAN, DECODE, PREFILL, Passes
-from whichwall.schemas.run import polars_schema
+from whichwall.schemas.run import frame
 from whichwall.schemas.timings import Timings
 
 SERIES = [Passes.point, Passes.rank, Passes.phase, Passes.stage]
@@ -13,7 +14,7 @@ _REQUEST, _FIRST, _LAST = "request", "first_token_ns", "last_token_ns"
 def timings(passes: pl.DataFrame) -> pl.DataFrame:
     """Return a row per point, rank, phase and stage, as `Timings`."""
     if not passes.height:
-        return pl.DataFrame(schema=polars_schema(Timings))
+        return frame(Timings, [])
     wall = pl.col(Passes.wall_ns)
     return (
         passes.group_by(SERIES)
@@ -37,7 +38,7 @@ def timings(passes: pl.DataFrame) -> pl.DataFrame:
 def ttft_ns(passes: pl.DataFrame) -> int | None:
     """Return the median clean prefill of the first point: request to first token."""
     prefills = _clean(passes).filter(pl.col(Passes.phase) == PREFILL)
-    return _rounded(prefills[Passes.wall_ns].median())
+    return median_ns(prefills[Passes.wall_ns])
 
 
 def tpot_ns(passes: pl.DataFrame) -> int | None:
@@ -61,7 +62,7 @@ def tpot_ns(passes: pl.DataFrame) -> int | None:
         .filter((pl.col(Timings.count) > 0) & pl.col(_FIRST).is_not_null())
     )
     each = requests.select((pl.col(_LAST) - pl.col(_FIRST)) / pl.col(Timings.count))
-    return _rounded(each.to_series().median())
+    return median_ns(each.to_series())
 
 
 def _clean(passes: pl.DataFrame) -> pl.DataFrame:
@@ -78,7 +79,3 @@ def first_place(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _whole(value: pl.Expr) -> pl.Expr:
     return value.round().cast(pl.Int64)
-
-
-def _rounded(value: object) -> int | None:
-    return round(value) if isinstance(value, int | float) else None

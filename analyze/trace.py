@@ -4,15 +4,18 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from whichwall.analyze.boundaries import boundaries
 from whichwall.analyze.completeness import Completeness, completeness
 from whichwall.analyze.gaps import gaps
 from whichwall.analyze.links import external_ids_trusted, link
-from whichwall.analyze.marks import marks
 from whichwall.analyze.roles.attribute import attribute
+from whichwall.analyze.roles.captured import captured, with_captured
 from whichwall.analyze.roles.inferred import infer_model
+from whichwall.analyze.roles.reference import Reference, refer
 from whichwall.analyze.steps import assign, steps, with_gaps
 from whichwall.analyze.tables import read_table
 from whichwall.analyze.validity import is_void, recording_of
+from whichwall.schemas.errors import InputError
 from whichwall.schemas.kernels import Kernels
 from whichwall.schemas.launches import Launches
 from whichwall.schemas.manifest import RankFacts
@@ -21,6 +24,7 @@ from whichwall.schemas.ops import Ops
 from whichwall.schemas.overheads import Overheads
 from whichwall.schemas.ranges import Ranges
 from whichwall.schemas.run import Run
+from whichwall.schemas.table import Table
 
 
 @dataclass(frozen=True)
@@ -32,41 +36,71 @@ class Trace:
     steps: pl.DataFrame  # Steps
     gaps: pl.DataFrame  # Gaps
     marks: pl.DataFrame  # Marks
+    split_annotations: int  # those that hold several passes
     ops: pl.DataFrame  # Ops
     launches: pl.DataFrame  # Launches
-    model: Model | None  # the manifest's, else what the shapes tell
+    model: Model | None  # the manifest's, else the reference's, else what the shapes tell
     complete: Completeness
     void_rows: int
     external_ids_trusted: bool
 
 
-def read_trace(run: Run) -> Trace:
+def read_trace(run: Run, *, role_check: bool = False, reference: Reference | None = None) -> Trace:
     """Read and link a run's trace tables.
 
+    Graph replays get the operators of their capture where this run or the reference recorded
+    it; what is left without an operator, the roles of its twins in the reference.
+
+    Args:
+        run: an open run.
+        role_check: read the pass that was recorded to check roles by, in place of all else.
+        reference: a run of the same model, eager or with the capture.
+
     Raises:
-        InputError: a table is damaged.
+        InputError: a table is damaged, or the reference has nothing in common with the run.
     """
-    launches, ops = read_table(run, Launches), read_table(run, Ops)
-    overheads, everything = read_table(run, Overheads), read_table(run, Kernels)
-    valid = _valid(everything, [launches, ops, overheads], run.manifest.ranks)
-    marked = marks(read_table(run, Ranges))
-    activities = assign(link(valid, launches, ops), marked)
-    found = steps(activities, marked)
+    launches, ops, overheads, everything, ranges = (
+        _rows(run, table, role_check=role_check)
+        for table in (Launches, Ops, Overheads, Kernels, Ranges)
+    )
+    checked = run.manifest.role_check
+    ranks = [checked] if role_check and checked else run.manifest.ranks
+    valid = _valid(everything, [launches, ops, overheads], ranks)
+    unmarked = with_captured(link(valid, launches, ops), captured(launches, ops))
+    if reference is not None:
+        unmarked = with_captured(unmarked, reference.captured)
+    begun = boundaries(unmarked, ranges, ops)
+    activities = assign(unmarked, begun.marks)
+    found = steps(activities, begun.marks)
     idle = gaps(activities, found, launches, overheads)
-    roles = attribute(activities, run.manifest.model)
+    model = run.manifest.model or (reference.model if reference else None)
+    roles = attribute(activities, model)
+    if reference is not None:
+        roles = refer(activities, roles, reference)
     return Trace(
         activities=activities,
         roles=roles,
         steps=with_gaps(found, idle),
         gaps=idle,
-        marks=marked,
+        marks=begun.marks,
+        split_annotations=begun.split,
         ops=ops,
         launches=launches,
-        model=run.manifest.model or infer_model(activities, roles),
+        model=model or infer_model(activities, roles),
         complete=completeness(activities, launches, everything),
         void_rows=everything.height - valid.height,
         external_ids_trusted=external_ids_trusted(valid),
     )
+
+
+def _rows(run: Run, table: type[Table], *, role_check: bool) -> pl.DataFrame:
+    """Return the rows of a table that belong to the check of roles, or all others."""
+    rows, checked = read_table(run, table), run.manifest.role_check
+    if checked is None:
+        return rows
+    # Every table of a trace calls this column the same.
+    mine = pl.col(Kernels.point) == checked.point
+    return rows.filter(mine if role_check else ~mine)
 
 
 def _valid(kernels: pl.DataFrame, host: list[pl.DataFrame], ranks: list[RankFacts]) -> pl.DataFrame:
@@ -78,3 +112,19 @@ def _valid(kernels: pl.DataFrame, host: list[pl.DataFrame], ranks: list[RankFact
         recording = recording_of(facts, [frame.filter(mine) for frame in host], rows)
         parts.append(rows.filter(~is_void(recording, facts.base_ns or 0)))
     return pl.concat(parts) if parts else kernels.clear()
+
+
+def read_reference(run: Run) -> Reference:
+    """Read a run that names the operators which another run's kernels work for.
+
+    Raises:
+        InputError: it holds neither kernels nor a capture, or a table is damaged.
+    """
+    trace = read_trace(run)
+    found = captured(trace.launches, trace.ops).named()
+    if not trace.activities.height and not found.ops:
+        raise InputError(
+            f"{run.path}: no GPU activity and no capture of a graph in it; expected an eager run "
+            "of the same model, or its capture, as --reference"
+        )
+    return Reference(str(run.path), trace.activities, trace.roles, found, trace.model)

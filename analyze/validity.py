@@ -7,6 +7,7 @@ import polars as pl
 from whichwall.schemas.kernels import Kernels
 from whichwall.schemas.launches import Launches
 from whichwall.schemas.manifest import RankFacts
+from whichwall.schemas.table import EARLIEST_NS, LATEST_NS, LONGEST_NS
 
 # Without any row of the host a recording's length is not known: below this, no row is called
 # too long for it. Nor is a row of the host itself, and kernels may go on for so long after it.
@@ -29,18 +30,24 @@ def recording_of(facts: RankFacts, host: list[pl.DataFrame], kernels: pl.DataFra
     """
     origin = facts.base_ns or 0
     told = [span for rows in host if (span := _span(rows, origin)) is not None]
-    if facts.recording_start_ns is not None and facts.recording_end_ns is not None:
-        told.append((facts.recording_start_ns, facts.recording_end_ns))
+    profiled = (facts.recording_start_ns, facts.recording_end_ns)
+    if profiled[0] is not None and profiled[1] is not None and _is_span(*profiled):
+        told.append((profiled[0], profiled[1]))
     starts = kernels[Kernels.start_ns]
-    starts = starts.filter(starts != origin)
+    starts = starts.filter((starts != origin) & starts.is_between(EARLIEST_NS, LATEST_NS))
     if told:
         first, last = min(s for s, _ in told), max(e for _, e in told)
         beyond = max(last - first, SHORTEST_RECORDING_NS)
         starts = starts.filter(starts.is_between(first - beyond, last + beyond))
-    spans = [*told, (int(starts.min()), int(starts.max()))] if len(starts) else told  # type: ignore[arg-type]
+    times = starts.to_numpy()
+    spans = [*told, (int(times.min()), int(times.max()))] if len(times) else told
     if not spans:
         return Recording(origin, origin, known=False)
     return Recording(min(s for s, _ in spans), max(e for _, e in spans), known=bool(told))
+
+
+def _is_span(start_ns: int, end_ns: int) -> bool:
+    return EARLIEST_NS < start_ns <= end_ns < LATEST_NS
 
 
 def _span(rows: pl.DataFrame, origin_ns: int) -> tuple[int, int] | None:
@@ -58,8 +65,8 @@ def _span(rows: pl.DataFrame, origin_ns: int) -> tuple[int, int] | None:
 def is_void(recording: Recording, origin_ns: int) -> pl.Expr:
     """Tell the rows that cannot be an activity.
 
-    Void is: no time and no duration; a negative duration; or lying outside the recording by
-    more than the recording itself.
+    Void is: no time and no duration; a negative duration; lying outside the recording by more
+    than the recording itself; or a time that 64 bits cannot add to another.
     """
     start, dur = pl.col(Kernels.start_ns), pl.col(Kernels.dur_ns)
     length = recording.end_ns - recording.start_ns
@@ -74,4 +81,6 @@ def is_void(recording: Recording, origin_ns: int) -> pl.Expr:
         | (start > latest_end)
         | (dur > latest_end - start)
         | (start < earliest_start)
+        | ~start.is_between(EARLIEST_NS, LATEST_NS, closed="none")
+        | (dur >= LONGEST_NS)
     )

@@ -2,8 +2,14 @@
 
 import msgspec
 
+from whichwall.analyze.quantities import count, duration
 from whichwall.analyze.sampled import slowdowns
-from whichwall.analyze.thresholds import ASSUMED_NODE_IDLE_NS, MAJORITY, TRACED_GAP_DIVISOR
+from whichwall.analyze.thresholds import (
+    ASSUMED_NODE_IDLE_NS,
+    BUSY_TOLERANCE,
+    MAJORITY,
+    TRACED_GAP_DIVISOR,
+)
 from whichwall.schemas.summary import Floor, SampleWindow, Shares, Verdict
 
 LAUNCHES, KERNELS, BYTES, ARITHMETIC, MIXED = (
@@ -12,6 +18,18 @@ LAUNCHES, KERNELS, BYTES, ARITHMETIC, MIXED = (
 
 NS_PER_MS = 1e6
 COLLECTIVES = "collectives are counted as waiting, since one that waits for its peers is not work"
+
+CONFIRM_WITH = {
+    LAUNCHES: "replay the same step as a CUDA graph: its time should fall to about the predicted "
+    "step, with the same kernels",
+    KERNELS: "fuse or replace the kernels that take most of the busy time (a compiled or an "
+    "engine's step): busy time should fall towards the floor while launches hardly matter",
+    BYTES: "run a batch of 2: the step should hardly change, since the same weights serve both; "
+    "and weights of half the size should nearly halve it",
+    ARITHMETIC: "halve the tokens in the pass: the step should nearly halve",
+    MIXED: "remove one part and look at the rest: replay the step as a CUDA graph, which takes "
+    "the launches away and leaves kernels and floor",
+}
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +85,13 @@ def verdict(evidence: Evidence, samples: SampleWindow | None) -> Verdict:
 def _with_clean(evidence: Evidence, step_ns: int, busy_ns: int, annotations: list[str]) -> Verdict:
     found = shares(step_ns, busy_ns, evidence.floor)
     annotations = annotations + _doubts(evidence, step_ns, busy_ns)
+    if busy_ns > step_ns * (1 + BUSY_TOLERANCE):
+        return _none(
+            f"the GPU is busy for {duration(busy_ns)} of each traced step, longer than the clean "
+            f"step of {duration(step_ns)}: the two are not of the same work",
+            None,
+            annotations,
+        )
     idle = max(step_ns - busy_ns, 0) / step_ns
     if found is None:
         if idle >= MAJORITY:
@@ -91,12 +116,16 @@ def _with_clean(evidence: Evidence, step_ns: int, busy_ns: int, annotations: lis
     return _named(wall if parts[wall] >= MAJORITY else MIXED, found, evidence, annotations)
 
 
+def idle_with_gaps_cut(busy_ns: int, window_ns: int) -> float:
+    """Return the idle share of a traced window once every gap is cut to a third."""
+    cut_ns = max(window_ns - busy_ns, 0) / TRACED_GAP_DIVISOR
+    return cut_ns / (busy_ns + cut_ns) if busy_ns + cut_ns else 0.0
+
+
 def _without_clean(
     evidence: Evidence, busy_ns: int, window_ns: int, annotations: list[str]
 ) -> Verdict:
-    gaps_ns = max(window_ns - busy_ns, 0)
-    cut_ns = gaps_ns / TRACED_GAP_DIVISOR
-    share = cut_ns / (busy_ns + cut_ns) if busy_ns + cut_ns else 0.0
+    share = idle_with_gaps_cut(busy_ns, window_ns)
     would = (
         f"with every traced gap cut to a third the GPU would still idle {100 * share:.0f} % of "
         "the step"
@@ -157,19 +186,6 @@ def _named(wall: str, found: Shares | None, evidence: Evidence, annotations: lis
     )
 
 
-CONFIRM_WITH = {
-    LAUNCHES: "replay the same step as a CUDA graph: its time should fall to about the predicted "
-    "step, with the same kernels",
-    KERNELS: "fuse or replace the kernels that take most of the busy time (a compiled or an "
-    "engine's step): busy time should fall towards the floor while launches hardly matter",
-    BYTES: "run a batch of 2: the step should hardly change, since the same weights serve both; "
-    "and weights of half the size should nearly halve it",
-    ARITHMETIC: "halve the tokens in the pass: the step should nearly halve",
-    MIXED: "remove one part and look at the rest: replay the step as a CUDA graph, which takes "
-    "the launches away and leaves kernels and floor",
-}
-
-
 def predict_without(wall: str, evidence: Evidence) -> tuple[float | None, str | None]:
     """Return the step once this wall is gone, ns, and what that assumes.
 
@@ -187,8 +203,8 @@ def predict_without(wall: str, evidence: Evidence) -> tuple[float | None, str | 
             "assumed, as measured on an H200" if measured is None else "measured on this device"
         )
         return busy + evidence.kernels * idle, (
-            f"busy {busy / NS_PER_MS:.3f} ms + {evidence.kernels:.0f} kernels x "
-            f"{idle / 1000:.2f} us idle per graph node ({source})"
+            f"busy {duration(busy)} + {count(evidence.kernels)} kernels × {duration(idle)} idle "
+            f"per graph node, {source}"
         )
     if floor is None or floor.floor_ns is None or step is None:
         return None, None

@@ -18,6 +18,7 @@ from whichwall.collect.nvml import open_gpu
 from whichwall.collect.spread import spread
 from whichwall.collect.stopwatch import Stopwatch
 from whichwall.schemas.ceilings import (
+    CACHE_MULTIPLE,
     COPY,
     EAGER_OP,
     GRAPH_NODE,
@@ -30,8 +31,6 @@ from whichwall.schemas.ceilings import (
 GBPS, TFLOPS, MICROSECONDS = "GB/s", "TFLOP/s", "us"
 GIGA, TERA, US_PER_S = 1e9, 1e12, 1e6
 
-# Four times the last-level cache, or much of a buffer would be read from the cache.
-CACHE_MULTIPLE = 4
 GPU_BUFFER_BYTES = 1 << 30
 # Beyond the last-level cache of all but the largest server parts, and filled within 0.1 s.
 CPU_BUFFER_BYTES = 256 << 20

@@ -28,20 +28,23 @@ LAUNCH_CALLS = frozenset(
 Call = tuple[int, int, int | None]  # start, end, correlation
 
 
-def count_unrecorded(kernels: Path, launches: Path) -> int:
-    """Count launches whose kernel the trace does not hold, by their shared correlation.
+def count_unrecorded(kernels: Path, launches: Path, point: int = 0) -> int:
+    """Count launches of a point whose kernel its trace lacks, by their shared correlation.
 
     Nested calls are one launch: the kernel is linked to one of them.
     """
-    recorded = set(pq.read_table(kernels, columns=[Kernels.correlation])[0].to_pylist())
+    table = pq.read_table(
+        kernels, columns=[Kernels.correlation], filters=[(Kernels.point, "==", point)]
+    )
+    recorded = set(table[0].to_pylist())
     return sum(
         linked.isdisjoint(recorded)
-        for calls in _calls_by_thread(launches).values()
+        for calls in _calls_by_thread(launches, point).values()
         for linked in _nested_together(calls)
     )
 
 
-def _calls_by_thread(launches: Path) -> dict[int | None, list[Call]]:
+def _calls_by_thread(launches: Path, point: int) -> dict[int | None, list[Call]]:
     columns = [
         Launches.tid,
         Launches.name,
@@ -49,7 +52,7 @@ def _calls_by_thread(launches: Path) -> dict[int | None, list[Call]]:
         Launches.dur_ns,
         Launches.correlation,
     ]
-    table = pq.read_table(launches, columns=columns)
+    table = pq.read_table(launches, columns=columns, filters=[(Launches.point, "==", point)])
     calls: dict[int | None, list[Call]] = {}
     for tid, name, start, dur, correlation in zip(
         *(table[column].to_pylist() for column in columns), strict=True
@@ -72,6 +75,7 @@ def _nested_together(calls: list[Call]) -> Iterator[set[int | None]]:
         yield linked
 
 
-def count_kernels(kernels: Path) -> int:
-    """Count the kernels of a finished table, copies and sets left out."""
-    return pq.read_table(kernels, columns=[Kernels.kind])[0].to_pylist().count(KERNEL)
+def count_kernels(kernels: Path, point: int = 0) -> int:
+    """Count the kernels of a point in a finished table, copies and sets left out."""
+    table = pq.read_table(kernels, columns=[Kernels.kind], filters=[(Kernels.point, "==", point)])
+    return table[0].to_pylist().count(KERNEL)

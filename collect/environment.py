@@ -9,6 +9,7 @@ import torch
 from whichwall.collect import nvml
 from whichwall.collect.device import Device
 from whichwall.collect.packages import package_version
+from whichwall.collect.smi_health import divided_card
 from whichwall.schemas.diagnostics import Diagnostic
 from whichwall.schemas.manifest import Environment, Gpu
 
@@ -84,6 +85,5 @@ def find_sharing(device: Device, gpu: Gpu | None) -> list[Diagnostic]:
         text = f"{processes - 1} other processes computed on this GPU: times and power are shared"
         found.append(Diagnostic("shared_gpu", "warning", processes - 1, text))
     if gpu is not None and gpu.mig:
-        text = "MIG is on: power, clocks and temperature are the whole card's, not this slice's"
-        found.append(Diagnostic("shared_gpu", "warning", None, text))
+        found.append(divided_card())
     return found

@@ -1,6 +1,9 @@
 """Make a run from files that other tools wrote: profiler traces, and nvidia-smi's CSV beside."""
 
+import os
 import re
+import shlex
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,13 +13,19 @@ from whichwall.collect.kineto.trace import TraceFacts, read_trace
 from whichwall.collect.smi import read_samples
 from whichwall.schemas.diagnostics import Diagnostic
 from whichwall.schemas.errors import UsageError
-from whichwall.schemas.folder import RunWriter, now_ns
+from whichwall.schemas.folder import RunWriter
 from whichwall.schemas.manifest import VERSION, Environment, Gpu, Manifest, SamplerFacts
 from whichwall.schemas.model import read_model
 from whichwall.schemas.samples import Samples
 
 RANK_IN_NAME = re.compile(r"rank[-_.]?(\d{1,6})(?!\d)", re.IGNORECASE)
 MODE = "import"
+TRACES = Path("traces")
+
+
+def default_out(file: Path) -> Path:
+    """Return where a trace's run goes when nothing is said: traces/, by the file's name."""
+    return TRACES / (file.name.split(".json")[0].strip(". ") or "trace")
 
 
 def import_run(
@@ -40,8 +49,9 @@ def import_run(
 
     Raises:
         InputError: a file is not what was expected.
-        UsageError: two files of one rank, or `out` cannot be written.
+        UsageError: two files of one rank, a file twice, or `out` cannot be written.
     """
+    _refuse_twice(files)
     described = read_model(model) if model else None
     ranks, diagnostics = _ranks(files)
     with RunWriter(out, overwrite=overwrite) as writer:
@@ -59,7 +69,7 @@ def import_run(
                 schema_version=VERSION,
                 id="",
                 name="",
-                created_ns=now_ns(),
+                created_ns=time.time_ns(),
                 tool_version=__version__,
                 command=_command(files, model, samples),
                 mode=MODE,
@@ -71,6 +81,18 @@ def import_run(
                 diagnostics=diagnostics,
             )
         )
+
+
+def _refuse_twice(files: Sequence[Path]) -> None:
+    """Refuse a file given twice, under whatever names: it would count as two ranks."""
+    seen: dict[Path, Path] = {}
+    for path in files:
+        real = Path(os.path.realpath(path))
+        if real in seen:
+            raise UsageError(
+                f"{path}: is the same file as {seen[real]}; give each rank's file once"
+            )
+        seen[real] = path
 
 
 def _ranks(files: Sequence[Path]) -> tuple[list[int], list[Diagnostic]]:
@@ -137,4 +159,4 @@ def _command(files: Sequence[Path], model: Path | None, samples: Path | None) ->
     words = ["whichwall", MODE, *(path.name for path in files)]
     words += ["--model", model.name] if model else []
     words += ["--samples", samples.name] if samples else []
-    return " ".join(words)
+    return shlex.join(words)

@@ -42,6 +42,7 @@ class CollectOptions:
     sample_interval_ms: int = 100
     repeat: int = 1  # least number of whole requests in each clean stage
     quick: bool = False
+    check_roles: bool = False  # record a pass by which roles can be checked
     out: Path | None = None
     overwrite: bool = False
 
@@ -115,4 +116,6 @@ def command_line(options: CollectOptions, model: str, device: str, point: dict[s
         words += ["--repeat", options.repeat]
     if options.quick:
         words.append("--quick")
+    if options.check_roles:
+        words.append("--check-roles")
     return " ".join(map(str, words))

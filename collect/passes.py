@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import torch
 
 from whichwall.collect.device import Device
+from whichwall.collect.stopwatch import gpu_event
 from whichwall.schemas.passes import PROFILED, Passes
 
 T = TypeVar("T")
@@ -21,10 +22,6 @@ def annotation(phase: str, index: int) -> str:
     return f"whichwall::{phase}#{index}"
 
 
-def _event() -> Any:
-    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-
-
 class PassLog:
     """Run passes and keep a row of the passes table for each."""
 
@@ -34,10 +31,9 @@ class PassLog:
         self.device = device
         self.batch = batch
         self._next: Counter[str] = Counter()
-        # torch leaves its events without types.
         self._events: list[Any] = []
         if device.is_gpu:
-            self._events = [_event(), _event()]
+            self._events = [gpu_event(), gpu_event()]
 
     def run(self, stage: str, phase: str, *, tokens: int, context: int, work: Callable[[], T]) -> T:
         """Run one pass; in the profiled stage under an annotation that a trace will show.

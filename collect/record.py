@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 UNSTABLE_RATIO = 1.5
 
 COLLECTED = "collect"
+# The one point of a run is 0; the pass that roles are checked by is kept apart from it.
+ROLE_CHECK, ROLES_ONLY = 1, "recorded only to check roles by"
 NS_PER_MS = 1e6
 
 
@@ -56,6 +58,7 @@ class Measured:
     samples: Sampled
     energy: EnergyFacts | None
     trace: Path
+    role_trace: Path | None
     session: "TraceSession"
     gpu: Gpu | None
     environment: Environment
@@ -66,13 +69,20 @@ def write_run(writer: RunWriter, request: "Request", built: "Built", measured: M
     """Write the tables, import the trace, and finish the folder."""
     trace = read_trace(measured.trace, writer)
     measured.trace.unlink()
+    points, role_check = [measured.point], None
+    if measured.role_trace is not None:
+        points.append({**measured.point, Points.point: ROLE_CHECK, Points.reason: ROLES_ONLY})
+        checked = read_trace(measured.role_trace, writer, point=ROLE_CHECK)
+        measured.role_trace.unlink()
+        role_check = msgspec.structs.replace(checked.rank, source=COLLECTED)
     profiler = _check_trace(writer, measured.session)
-    writer.write(Points, [measured.point])
+    writer.write(Points, points)
     writer.write(Passes, measured.passes.rows)
     writer.write(Ceilings, measured.ceilings)
     if measured.samples.rows:
         writer.write(Samples, measured.samples.rows)
-    return writer.finish(_manifest(request, built, measured, trace, profiler))
+    manifest = _manifest(request, built, measured, trace, profiler)
+    return writer.finish(msgspec.structs.replace(manifest, role_check=role_check))
 
 
 def _check_trace(writer: RunWriter, session: "TraceSession") -> ProfilerFacts:

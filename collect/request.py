@@ -1,5 +1,6 @@
 """What is run, with every default resolved: device, model, type, lengths, destination."""
 
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -16,11 +17,9 @@ from whichwall.collect.options import (
 )
 from whichwall.collect.workload import FULL, QUICK, Plan
 from whichwall.schemas.errors import UsageError
-from whichwall.schemas.folder import RunWriter, now_ns
+from whichwall.schemas.folder import RunWriter
 from whichwall.schemas.model import Model
-from whichwall.schemas.points import Points
-
-DONE = "done"
+from whichwall.schemas.points import DONE, Points
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ def resolve(options: CollectOptions) -> Request:
         UsageError: an unknown model.
         CollectError: no usable device.
     """
-    created_ns = now_ns()
+    created_ns = time.time_ns()
     device = choose_device(options.device)
     source = find_source(options.model or DEFAULT_MODEL[device.kind], options.weights)
     dtype = choose_dtype(options.dtype, device)

@@ -1,9 +1,10 @@
 """One run from device to folder: every stage of a point, in the one order that keeps it honest.
 
 Sampler on, warm up, clean passes, limits of memory and launches, profiled passes, clean passes
-again, idle time in a graph, limit of arithmetic. The clean passes and the cost of launches are
-timed in a process in which no profiler has run yet. The idle time takes a second trace, and the
-matrix product heats the card, so these come last.
+again, idle time in a graph, limit of arithmetic, a pass to check roles by. The clean passes and
+the cost of launches are timed in a process in which no profiler has run yet. The idle time takes
+a second trace, and the matrix product heats the card, so these come late; the pass that checks
+roles is slowed by its ranges, and nothing is timed any more.
 """
 
 from pathlib import Path
@@ -25,13 +26,14 @@ from whichwall.collect.profiler import TraceSession
 from whichwall.collect.progress import Reporter, reporting
 from whichwall.collect.record import Measured, write_run
 from whichwall.collect.request import Request, default_writer, point_row, resolve
+from whichwall.collect.role_check import record_roles
 from whichwall.collect.sampler import Sampler
 from whichwall.collect.workload import Plan, Workload, random_prompt
 from whichwall.schemas import passes
 from whichwall.schemas.folder import RunWriter
 from whichwall.schemas.points import Points
 
-TRACE_FILE, GRAPH_TRACE_FILE = "trace.json", "graph.json"
+TRACE_FILE, GRAPH_TRACE_FILE, ROLE_TRACE_FILE = "trace.json", "graph.json", "roles.json"
 
 
 def run(options: CollectOptions, writer: RunWriter | None) -> Path:
@@ -91,6 +93,11 @@ def _measure(
             measure_node_idle(ceilings, request.dtype, replay, graph_trace)
         measure_matmul(ceilings, request.dtype)
         sampled = sampler.finish()
+        role_trace = None
+        if options.check_roles:
+            reporter.stage("recording what roles are right")
+            role_trace = trace.with_name(ROLE_TRACE_FILE)
+            record_roles(built.module, device, options.mode, prompt, options.new_tokens, role_trace)
     gpu = read_gpu(device)
     return Measured(
         point=point,
@@ -99,6 +106,7 @@ def _measure(
         samples=sampled,
         energy=meter.facts,
         trace=trace,
+        role_trace=role_trace,
         session=session,
         gpu=gpu,
         environment=read_environment(),

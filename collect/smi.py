@@ -25,7 +25,7 @@ from whichwall.collect.smi_fields import (
 from whichwall.collect.smi_health import Gap, diagnose, find_gaps, sampler_facts
 from whichwall.collect.smi_rows import SmiParser, is_header, parse_stamp
 from whichwall.schemas.diagnostics import Diagnostic
-from whichwall.schemas.errors import InputError
+from whichwall.schemas.errors import InputError, require_regular
 from whichwall.schemas.manifest import SamplerFacts
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -83,6 +83,7 @@ def read_samples(path: Path, fields: Sequence[str] | None = None) -> SmiCapture:
 
 
 def _read_text(path: Path) -> str:
+    require_regular(path, "CSV of nvidia-smi")
     try:
         raw = path.read_bytes()
         if raw.startswith(_GZIP_MAGIC):

@@ -91,9 +91,14 @@ def diagnose(parser: SmiParser, period_ns: int | None) -> list[Diagnostic]:
         text = f"nvidia-smi's clock went back by {-back:.3f} s; stamps around that are not in order"
         found.append(Diagnostic("sampler_clock_step", "warning", len(steps), text))
     if "Enabled" in parser.column(MIG):
-        text = "MIG is on: power, clocks and temperature are the whole card's, not this slice's"
-        found.append(Diagnostic("shared_gpu", "warning", None, text))
+        found.append(divided_card())
     return found
+
+
+def divided_card() -> Diagnostic:
+    """Return the diagnostic of samples taken while MIG is on."""
+    text = "MIG is on: power, clocks and temperature are the whole card's, not this slice's"
+    return Diagnostic("shared_gpu", "warning", None, text)
 
 
 def missing(why: str, severity: Severity = "warning") -> Diagnostic:

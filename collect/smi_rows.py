@@ -25,6 +25,7 @@ from whichwall.collect.smi_fields import (
 )
 from whichwall.schemas.errors import InputError
 from whichwall.schemas.samples import Samples
+from whichwall.schemas.table import LATEST_NS
 
 Value = int | float | str | None
 
@@ -161,7 +162,7 @@ def parse_stamp(text: str) -> int | None:
     since = moment - datetime(1970, 1, 1, tzinfo=UTC)
     seconds = since.days * 86_400 + since.seconds
     stamp = seconds * NS_PER_S + int((fraction or "0").ljust(9, "0"))
-    return stamp if 0 <= stamp <= INT64_MAX else None
+    return stamp if 0 <= stamp < LATEST_NS else None
 
 
 # Readings change every 100 ms at most and come back to the same few hundred texts.

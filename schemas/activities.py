@@ -34,5 +34,5 @@ class Activities(Table):
     op_name = Column(TEXT, "That operator.")
     op_dims = Column(TEXT, "JSON: its input sizes.")
     op_types = Column(TEXT, "JSON: its input types.")
-    op_link = Column(TEXT, "How the operator was found: external_id or containment.")
+    op_link = Column(TEXT, "How the operator was found: external_id, containment or capture.")
     step = Column(INT64, "Step it belongs to, as numbered in steps; null outside steps.")

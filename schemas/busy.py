@@ -1,14 +1,13 @@
-"""Busy time of a device over a window."""
+"""Busy time of a device over the whole recording."""
 
 from whichwall.schemas.table import FLOAT64, INT64, Column, Table
 
 
 class Busy(Table):
-    """A row per device, or per step and device: union, sum and counts of its activities."""
+    """A row per rank and device: union, sum and counts of its activities."""
 
     NAME = "busy"
 
-    start_ns = Column(INT64, "First activity's start, Unix epoch.", "ns", required=True)
     window_ns = Column(INT64, "First activity's start to last activity's end.", "ns", required=True)
     busy_ns = Column(INT64, "Union of the activities' intervals.", "ns", required=True)
     busy_without_communication_ns = Column(INT64, "The same without collectives.", "ns")
@@ -18,5 +17,3 @@ class Busy(Table):
     activities = Column(INT64, "GPU activities.", required=True)
     kernels = Column(INT64, "Of them, kernels.", required=True)
     kernel_median_ns = Column(FLOAT64, "Median duration of the kernels.", "ns")
-    launches = Column(INT64, "API calls that launched them, as far as on record.", required=True)
-    overlapping = Column(INT64, "Activities that start before an earlier one has ended.")

@@ -7,6 +7,10 @@ EAGER_OP, GRAPH_NODE, GRAPH_NODE_IDLE, ROUND_TRIP = (
     "eager_op", "graph_node", "graph_node_idle", "round_trip",
 )  # fmt: skip
 
+# A cache serves much of anything smaller than four times its size: below that, neither a
+# buffer measures memory nor must weights come from there.
+CACHE_MULTIPLE = 4
+
 
 class Ceilings(Table):
     """A row per limit: the value, its unit, its spread and the conditions of measuring."""

@@ -86,6 +86,29 @@ class RoleTimes(Table):
     label = Column(TEXT, "Time and share in words.", required=True)
 
 
+class LayerTimes(Table):
+    """A row per layer and role that did anything there."""
+
+    NAME = "layer_times"
+
+    layer = Column(INT32, "Layer index from 0.", required=True)
+    role = Column(TEXT, "Part of the model.", required=True)
+    time_us = Column(FLOAT64, "Busy time per step, or in all where there are no steps.", "us")
+    kernels = Column(FLOAT64, "Activities per step.", required=True)
+
+
+class PhaseShares(Table):
+    """A row per phase and role that did anything in either phase."""
+
+    NAME = "phase_shares"
+
+    phase = Column(TEXT, "decode or prefill.", required=True)
+    role = Column(TEXT, "Part of the model.", required=True)
+    share = Column(FLOAT64, "Of the phase's roles together, 0 to 1.", required=True)
+    time_us = Column(FLOAT64, "Time per step of the phase.", "us", required=True)
+    label = Column(TEXT, "Share and time in words.", required=True)
+
+
 class StepShares(Table):
     """A row per part of the clean step, in order."""
 

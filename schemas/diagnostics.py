@@ -14,6 +14,7 @@ Code = Literal[
     "missing_rank", "no_shapes", "no_clean_timing", "unstable_steps", "sampler_gap",
     "sampler_clock_step", "samples_missing", "power_not_measurable", "shared_gpu",
     "split_steps", "assumed_ceiling", "cached_weights",
+    "dimensions_differ",
 ]  # fmt: skip
 
 

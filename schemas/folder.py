@@ -5,7 +5,6 @@ A killed command leaves no half-run that looks whole; a failed one leaves nothin
 
 import hashlib
 import shutil
-import time
 import uuid
 from pathlib import Path
 from types import TracebackType
@@ -14,11 +13,11 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whichwall.schemas.destination import plain, put_in_place, put_new, strangers_of_run
 from whichwall.schemas.errors import InputError, UsageError
 from whichwall.schemas.manifest import FILE, FileFacts, Manifest
 from whichwall.schemas.table import Table
 
-REPORT = "report"
 ROWS_PER_GROUP = 1 << 17
 
 
@@ -91,9 +90,10 @@ class RunWriter:
         """Reserve the destination.
 
         Raises:
-            UsageError: it exists and `overwrite` is false, or it is not a run to overwrite.
+            UsageError: it exists and `overwrite` is false, or it is not a run to overwrite, or
+                holds a file besides.
         """
-        self.out = out
+        self.out = out = plain(out)
         self._overwrite = overwrite
         self._refuse_existing()
         self.id = uuid.uuid4().hex
@@ -112,6 +112,11 @@ class RunWriter:
             raise UsageError(
                 f"{self.out}: is not a run (no {FILE} in it), so --overwrite leaves it alone; "
                 "give another --out"
+            )
+        if strangers := strangers_of_run(self.out):
+            raise UsageError(
+                f"{self.out}: holds {strangers[0]}, which is no part of a run, so --overwrite "
+                "leaves it alone; move that away, or give another --out"
             )
 
     def __enter__(self) -> "RunWriter":
@@ -159,14 +164,9 @@ class RunWriter:
     def _replace(self) -> None:
         if self.out.is_symlink():
             raise UsageError(f"{self.out}: is a link; give another --out")
-        if self.out.exists():
-            self._refuse_existing()
-            old = self.out.parent / f".{self.out.name}.{self.id[:8]}.old"
-            self.out.rename(old)
-            self.folder.rename(self.out)
-            shutil.rmtree(old)
-        else:
-            self.folder.rename(self.out)
+        self._refuse_existing()
+        put = put_in_place if self._overwrite else put_new
+        put(self.folder, self.out)
 
 
 def file_facts(path: Path, rows: int) -> FileFacts:
@@ -192,8 +192,3 @@ def read_schema(path: Path) -> pa.Schema:
         raise InputError(
             f"{path}: not a readable Parquet file ({error}); copy or collect the run again"
         ) from error
-
-
-def now_ns() -> int:
-    """Return the Unix epoch in nanoseconds."""
-    return time.time_ns()

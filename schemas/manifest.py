@@ -12,9 +12,11 @@ import msgspec
 from whichwall.schemas.diagnostics import Diagnostic
 from whichwall.schemas.errors import InputError, VersionError
 from whichwall.schemas.model import Model
+from whichwall.schemas.table import LATEST_NS
 
 FILE = "run.json"
 VERSION = 1
+LONGEST_NUMBER = 20  # characters of any integer of 64 bits
 
 
 class FileFacts(msgspec.Struct, frozen=True):
@@ -125,12 +127,20 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     sampler: SamplerFacts | None = None
     energy: EnergyFacts | None = None
     profiler: ProfilerFacts | None = None
+    role_check: RankFacts | None = None  # a trace at a point of its own, only to check roles by
     diagnostics: list[Diagnostic] = []
     files: dict[str, FileFacts] = {}
 
     def encode(self) -> bytes:
         """Return the text of run.json, indented and ending in a newline."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
+
+
+def _whole(text: str) -> int:
+    """Return an integer, if it is one that a time, a size or a count can be."""
+    if len(text) > LONGEST_NUMBER or abs(int(text)) >= LATEST_NS:
+        raise ValueError(f"the number {text[:LONGEST_NUMBER]} is too large")
+    return int(text)
 
 
 def read_manifest(run: Path) -> Manifest:
@@ -151,7 +161,7 @@ def read_manifest(run: Path) -> Manifest:
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}; expected a readable {FILE}") from error
     try:
-        version = json.loads(raw)["schema_version"]
+        version = json.loads(raw, parse_int=_whole)["schema_version"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             f"{path}: not a run manifest ({error}); expected JSON with a schema_version"

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from whichwall.schemas.config_fields import Fields
-from whichwall.schemas.errors import InputError
+from whichwall.schemas.errors import InputError, require_regular
 from whichwall.schemas.families import FAMILIES, LLAMA, Family
 
 CONFIG_FILE = "config.json"
@@ -140,6 +140,7 @@ def read_model(path: Path) -> Model:
         InputError: no such file, no JSON object, or not the config of a plain decoder.
     """
     file = path / CONFIG_FILE if path.is_dir() else path
+    require_regular(file, f"model's {CONFIG_FILE}")
     try:
         config = json.loads(file.read_bytes())
     except OSError as error:
@@ -150,7 +151,9 @@ def read_model(path: Path) -> Model:
         raise InputError(f"{file}: not JSON ({error}); expected a model's {CONFIG_FILE}") from error
     if not isinstance(config, dict):
         raise InputError(f"{file}: holds no JSON object; expected a model's {CONFIG_FILE}")
-    name = file.parent.resolve().name if file.name == CONFIG_FILE else file.name
+    # A bare config.json says nothing by its place: the working folder is no name for a model.
+    place = file.parent.name or str(config.get("model_type", file.name))
+    name = place if file.name == CONFIG_FILE else file.name
     return model_from_config(config, name.removesuffix(".json").removesuffix(".config"), str(file))
 
 

@@ -2,6 +2,8 @@
 
 from whichwall.schemas.table import INT32, INT64, TEXT, Column, Table
 
+DONE = "done"
+
 
 class Points(Table):
     """A row per point: one for a plain run, many for a sweep."""

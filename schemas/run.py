@@ -10,7 +10,6 @@ Rows are read when a frame is collected, and only the columns it uses.
 from pathlib import Path
 
 import polars as pl
-import pyarrow as pa
 
 from whichwall.schemas.ceilings import Ceilings
 from whichwall.schemas.folder import rank_files, read_schema
@@ -32,9 +31,7 @@ RUN_TABLES: tuple[type[Table], ...] = (
 
 def polars_schema(table: type[Table]) -> pl.Schema:
     """Return a table's columns as polars types."""
-    empty = pl.from_arrow(table.schema().empty_table())
-    assert isinstance(empty, pl.DataFrame)
-    return empty.schema
+    return pl.Schema(table.schema())
 
 
 def scan(run: Path, table: type[Table]) -> pl.LazyFrame:
@@ -59,9 +56,7 @@ def scan(run: Path, table: type[Table]) -> pl.LazyFrame:
 
 def frame(table: type[Table], rows: list[dict[str, object]]) -> pl.DataFrame:
     """Build a small frame of a table; absent columns are null."""
-    built = pl.from_arrow(pa.Table.from_pylist(rows, schema=table.schema()))
-    assert isinstance(built, pl.DataFrame)
-    return built
+    return pl.DataFrame(rows, schema=polars_schema(table))
 
 
 class Run:

@@ -10,6 +10,9 @@ from whichwall.schemas.model import Model
 
 VERSION = 1
 
+# What a check of roles judges.
+GPU_ACTIVITIES, OPERATORS = "gpu_activities", "operators"
+
 
 class Shares(msgspec.Struct, frozen=True):
     """How the clean step divides; the three parts add up to 1."""
@@ -39,6 +42,8 @@ class RoleTotal(msgspec.Struct, frozen=True):
     busy_ns: int
     share: float
     kernels: int
+    achieved_gbps: float | None = None  # bytes it must move over busy_ns; null where not known
+    achieved_tflops: float | None = None
 
 
 class GapTotals(msgspec.Struct, frozen=True):
@@ -159,6 +164,47 @@ class Tax(msgspec.Struct, frozen=True):
     after_ratio: float | None
 
 
+class Confusion(msgspec.Struct, frozen=True):
+    """Activities for which the same is expected, and of which the same was found."""
+
+    expected: str  # accepted roles, separated by |
+    found: str
+    right: bool
+    kernels: int
+    busy_ns: int
+
+
+class RoleCheck(msgspec.Struct, frozen=True):
+    """How right roles are in the pass recorded to check them; shares null without any kernel."""
+
+    time_right: float | None  # share of the GPU time with an accepted role
+    kernels_right: float | None
+    layers_right: float | None  # of the kernels inside a layer, those with its index
+    kernels: int  # GPU activities of which the right roles are known
+    confusion: list[Confusion]  # those with most time first
+    not_judged: int = 0  # ran where what is right is not known, or under no range
+    of: str = GPU_ACTIVITIES  # operators: without any GPU activity they are judged instead
+
+
+class Dimensions(msgspec.Struct, frozen=True):
+    """The widths that roles were read by, on one rank, and what each is from."""
+
+    source: str  # config, shapes
+    hidden: int
+    vocab: int | None
+    layers: int | None
+    heads: int | None
+    kv_heads: int | None
+    head_dim: int | None
+    value_dim: int | None  # where it is not head_dim
+    inner: list[int]  # widths inside the MLP, of experts too
+    experts: int | None
+    experts_per_token: int | None
+    latent: list[int]  # widths between the projections of latent attention
+    shards: int  # ranks that share each layer
+    inferred_from: dict[str, str]  # names of dimensions -> what they were read from
+
+
 class Summary(msgspec.Struct, frozen=True):
     """The whole of summary.json."""
 
@@ -177,6 +223,9 @@ class Summary(msgspec.Struct, frozen=True):
     samples: SampleWindow | None
     tax: Tax | None
     diagnostics: list[Diagnostic]
+    role_check: RoleCheck | None = None  # null: nothing was recorded to check roles by
+    dimensions: Dimensions | None = None  # null: neither config nor shapes tell
+    reference: str | None = None  # the run that told roles of graph replays, if one was given
 
     def encode(self) -> bytes:
         """Return the text of summary.json, indented and ending in a newline."""

@@ -19,12 +19,15 @@ VERSION_KEY = b"whichwall.version"
 DOC_KEY = b"doc"
 UNIT_KEY = b"unit"
 
-INT8 = pa.int8()
 INT32 = pa.int32()
 INT64 = pa.int64()
 FLOAT64 = pa.float64()
 TEXT = pa.string()
 BOOL = pa.bool_()
+
+NANOSECONDS = "ns"
+# Times between 1933 and 2116 and spans under 73 years: sums and differences fit in 64 bits.
+EARLIEST_NS, LATEST_NS, LONGEST_NS = -(1 << 60), 1 << 62, 1 << 61
 
 
 class Column:

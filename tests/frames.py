@@ -8,6 +8,7 @@ import polars as pl
 from whichwall.analyze.links import link
 from whichwall.schemas.kernels import KERNEL, Kernels
 from whichwall.schemas.launches import RUNTIME, Launches
+from whichwall.schemas.manifest import VERSION, Manifest
 from whichwall.schemas.ops import Ops
 from whichwall.schemas.overheads import Overheads
 from whichwall.schemas.passes import CLEAN, DECODE, Passes
@@ -21,6 +22,17 @@ Row = dict[str, object]
 PLACE: Row = {"point": 0, "rank": 0}
 LAUNCH = "cudaLaunchKernel"
 BASE_NS = 1_751_410_836_000_000_000
+
+# What a run says of itself before anything is in it.
+MANIFEST = Manifest(
+    schema_version=VERSION,
+    id="",
+    name="",
+    created_ns=1_790_000_000_123_456_789,
+    tool_version="0.1.0",
+    command="whichwall collect",
+    mode="decode",
+)
 
 
 def kernel(start: int, end: int, correlation: int | None = None, **more: object) -> Row:

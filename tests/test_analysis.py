@@ -21,6 +21,8 @@ from tests.frames import (
     trace_text,
 )
 from tests.golden import DATA, MODEL
+from tests.test_repetition import DECODE as REPEATED
+from tests.test_repetition import eager
 from whichwall.analyze.analysis import analyze, analyze_to_folder, write_analysis
 from whichwall.collect.importer import import_run
 from whichwall.schemas.errors import InputError, UsageError
@@ -186,6 +188,44 @@ def test_points_are_judged_in_their_order_and_decode_before_prefill(tmp_path: Pa
     assert [(g.point, g.phase, g.count) for g in groups] == [
         (0, DECODE, 1), (0, PREFILL, 3), (1, DECODE, 3),
     ]  # fmt: skip
+
+
+def test_what_was_timed_and_not_traced_follows_what_was(tmp_path: Path) -> None:
+    passes = [a_pass(0, 900, PREFILL, tokens=8), *(a_pass(900 + 100 * i, 100) for i in range(5))]
+    summary = analyze(a_run(tmp_path / "run", *traced("whichwall::decode#*"), passes)).summary
+    assert [
+        (g.phase, g.device, g.count, g.busy_ns_median, g.clean_step_ns_median)
+        for g in summary.steps.groups
+    ] == [(DECODE, 0, 3, 100 * US, 100), (PREFILL, None, 0, None, 900)]
+    assert summary.steps.phase == {DECODE: 3}
+    assert summary.floors is not None
+    assert [(f.phase, f.tokens) for f in summary.floors_by_phase] == [(DECODE, 1), (PREFILL, 8)]
+
+
+def test_a_phase_before_the_judged_one_that_was_only_timed_does_not_speak(tmp_path: Path) -> None:
+    passes = [a_pass(100 * i, 100) for i in range(5)]
+    summary = analyze(a_run(tmp_path / "run", *traced("whichwall::prefill#*"), passes)).summary
+    assert [(g.phase, g.device) for g in summary.steps.groups] == [(PREFILL, 0), (DECODE, None)]
+
+
+def test_timings_do_not_stand_in_for_the_steps_of_a_recording_without_any(tmp_path: Path) -> None:
+    kernels, calls, _ = traced(OURS)
+    passes = [a_pass(100 * i, 100) for i in range(5)]
+    assert analyze(a_run(tmp_path / "run", kernels, calls, (), passes)).summary.steps.groups == []
+
+
+def test_an_annotation_over_several_passes_is_split_and_that_is_said(tmp_path: Path) -> None:
+    kernels, calls = eager(3 * REPEATED)
+    outer = annotation(0, 10**6, "ProfilerStep#3")
+    a_run(tmp_path / "run", kernels, calls, [outer])
+    inputs, report = analyze_to_folder(tmp_path / "run")
+    summary = inputs.summary
+    assert [(g.count, g.kernels_median) for g in summary.steps.groups] == [(3, len(REPEATED))]
+    assert summary.steps.found_by == "repetition"
+    (said,) = (d for d in summary.diagnostics if d.code == "split_steps")
+    assert (said.severity, said.count) == ("info", 1)
+    named = "3 that are neither called prefill nor decode, found by repetition"
+    assert named in (report / "report.md").read_text()
 
 
 def test_what_no_file_says_is_null_in_the_summary(tmp_path: Path) -> None:

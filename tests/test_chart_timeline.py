@@ -96,7 +96,7 @@ def test_a_busy_gpu_is_reduced_to_a_bounded_number_of_marks() -> None:
         ],
     )  # fmt: skip
     window = Window(0, 0, 0, EPOCH, starts[-1] + 60)
-    empty = frame(Ops, []).lazy(), frame(Launches, []).lazy()
+    empty = frame(Ops, []), frame(Launches, [])
 
     made = timeline(window, activities, roles, frame(Gaps, []), *empty)
 

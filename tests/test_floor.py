@@ -1,9 +1,9 @@
 """Floors: the least time of a pass, and the ceilings it rests on."""
 
 import polars as pl
-import pyarrow as pa
 import pytest
 
+from tests.frames import Row, table
 from whichwall.analyze.floor import (
     Ceiling,
     Totals,
@@ -34,13 +34,10 @@ SMALL: dict[str, object] = {
 }
 
 
-def measured(*rows: dict[str, object]) -> pl.DataFrame:
+def measured(*rows: Row) -> pl.DataFrame:
     """Return a ceilings frame; what a row leaves out is what no test looks at."""
-    base = {"rank": 0, "gpu_uuid": "GPU-a", "unit": "GB/s", "start_ns": 1}
-    table = pa.Table.from_pylist([base | row for row in rows], schema=Ceilings.schema())
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)
-    return frame
+    base: Row = {"rank": 0, "gpu_uuid": "GPU-a", "unit": "GB/s", "start_ns": 1}
+    return table(Ceilings, *(base | row for row in rows))
 
 
 def small_model(**changes: object) -> Model:

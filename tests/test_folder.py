@@ -12,21 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import ROOT
+from tests.frames import MANIFEST
 from whichwall.schemas.errors import InputError, UsageError
 from whichwall.schemas.folder import RunWriter, rank_files, read_schema
 from whichwall.schemas.kernels import Kernels
-from whichwall.schemas.manifest import VERSION, FileFacts, Manifest, read_manifest
+from whichwall.schemas.manifest import FileFacts, read_manifest
 from whichwall.schemas.overheads import Overheads
-
-MANIFEST = Manifest(
-    schema_version=VERSION,
-    id="",
-    name="",
-    created_ns=1_790_000_000_123_456_789,
-    tool_version="0.1.0",
-    command="whichwall collect",
-    mode="decode",
-)
 
 # Odd, so that no float holds it.
 START_NS = 1_790_000_000_123_456_789

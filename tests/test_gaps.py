@@ -180,7 +180,7 @@ def test_busy_and_gaps_fill_the_window_of_each_device(
         .group_by(group)
         .agg(pl.col(Gaps.dur_ns).sum(), pl.col(Gaps.dur_ns).min().alias("least"))
     )
-    whole = busy(activities, group).join(idle, on=group, how="left")
+    whole = busy(activities).join(idle, on=group, how="left")
     for row in whole.iter_rows(named=True):
         assert row[Busy.busy_ns] + (row[Gaps.dur_ns] or 0) == row[Busy.window_ns]
         assert row["least"] is None or row["least"] > 0

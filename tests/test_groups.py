@@ -14,7 +14,7 @@ from whichwall.analyze.timings import timings
 from whichwall.schemas.gaps import DEVICE, LAUNCH, Gaps
 from whichwall.schemas.passes import DECODE, PREFILL, PROFILED, WARMUP, Passes
 from whichwall.schemas.steps import Steps
-from whichwall.schemas.summary import Floor, Shares, StepGroup
+from whichwall.schemas.summary import Floor, RoleTotal, Shares, StepGroup
 
 KEY = Key(point=0, rank=0, device=0, phase=DECODE)
 TIMED = timings(
@@ -93,11 +93,12 @@ def test_gaps_are_medians_over_steps_and_a_step_without_one_counts_as_none() -> 
 
 
 def test_a_group_is_summed_up_whole() -> None:
+    roles = [RoleTotal("norm", 30, 0.5, 3), RoleTotal("other", 30, 0.5, 4)]
     rows = table(
         Steps, step(1, busy_ns=300, kernels=6), step(2, busy_ns=500), step(3, window_ns=1000)
     )
     found = traced_group(
-        KEY, rows, table(Gaps, gap(1, 60)), Clean(800, 700, 900, "passes"), FLOOR, [], 0.5
+        KEY, rows, table(Gaps, gap(1, 60)), Clean(800, 700, 900, "passes"), FLOOR, roles
     )
     assert found == StepGroup(
         rank=0, device=0, point=0, phase=DECODE, count=3, batch=4, window_ns_median=900,
@@ -107,13 +108,13 @@ def test_a_group_is_summed_up_whole() -> None:
         kernels_median=7.0, launches_median=5.0, kernel_median_ns=30, gap_median_ns=20,
         gaps_by_cause_ns={LAUNCH: 0}, tokens_per_s=4 * 1e9 / 800, achieved_gbps=2500.0,
         achieved_tflops=10.0, times_floor=800 / 250,
-        shares=Shares(launches=0.5, kernels=150 / 800, bytes=250 / 800), roles=[],
+        shares=Shares(launches=0.5, kernels=150 / 800, bytes=250 / 800), roles=roles,
         attributed_share=0.5,
     )  # fmt: skip
 
 
 def test_what_is_not_known_of_a_group_is_null() -> None:
-    found = traced_group(KEY, table(Steps, step(1)), table(Gaps), None, None, [], None)
+    found = traced_group(KEY, table(Steps, step(1)), table(Gaps), None, None, [])
     unknown = [
         "batch", "busy_fraction_clean", "clean_step_ns_median", "clean_step_ns_p10",
         "clean_step_ns_p90", "clean_from", "tokens_per_s", "achieved_gbps", "achieved_tflops",
@@ -128,7 +129,7 @@ def test_a_prefill_counts_the_tokens_fed_and_a_decode_those_generated() -> None:
     of = {
         phase: traced_group(
             KEY._replace(phase=phase), table(Steps, step(1, batch=2)), table(Gaps), clean, floor,
-            [], None,
+            [],
         ).tokens_per_s
         for phase, floor in ((DECODE, None), (PREFILL, FLOOR), (None, None))
     }  # fmt: skip

@@ -90,3 +90,13 @@ def test_columns_are_named_as_strings_in_schemas_only(top: str) -> None:
     ]
 
     assert not spelled
+
+
+def test_analyzing_a_run_does_not_import_pandas() -> None:
+    code = (
+        "import whichwall\n"
+        "from whichwall.analyze.analysis import analyze\n"
+        "analyze(whichwall.open('tests/data/golden-v1'))"
+    )
+
+    assert "pandas" not in imported_after(code)

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from tests.report_inputs import report_inputs, without_gpu
+from whichwall.analyze.charts.theme import svg
 from whichwall.analyze.report.figures import charts
 from whichwall.analyze.report.page import render_html
 
@@ -16,7 +17,8 @@ IMAGE = "</td><img src=x onerror=alert(2)>"
 @pytest.fixture(scope="module")
 def page() -> str:
     inputs = report_inputs(names=(OWNED, IMAGE, "a & b"))
-    return render_html(inputs, charts(inputs))
+    drawn = charts(inputs)
+    return render_html(inputs, drawn, {name: svg(chart) for name, chart in drawn.items()})
 
 
 def data(page: str) -> dict[str, dict[str, object]]:
@@ -66,7 +68,7 @@ def test_each_figure_has_a_picture_for_readers_without_scripts(page: str) -> Non
 def test_a_page_without_charts_is_still_a_page() -> None:
     inputs = without_gpu(report_inputs())
 
-    page = render_html(inputs, {})
+    page = render_html(inputs, {}, {})
 
     assert data(page)["specs"] == {}
     assert "No verdict" in page

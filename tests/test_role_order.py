@@ -94,7 +94,7 @@ def test_a_stranger_stands_with_the_kernel_before_it() -> None:
 
 def test_what_can_be_in_two_places_equally_has_no_margin() -> None:
     costs = only(Stage.POSITION)
-    costs[0, Stage.MASK] = 0.0
+    costs[0, Stage.PLAN] = 0.0
     assert walk(costs).margin.tolist() == [0.0]
 
 

@@ -7,24 +7,14 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import whichwall
+from tests.frames import MANIFEST
 from whichwall.schemas.errors import InputError, VersionError
 from whichwall.schemas.folder import RunWriter
 from whichwall.schemas.kernels import Kernels
-from whichwall.schemas.manifest import VERSION, Manifest
 from whichwall.schemas.points import Points
 from whichwall.schemas.run import RUN_TABLES, Run, frame, scan
 from whichwall.schemas.samples import Samples
 from whichwall.schemas.table import Table
-
-MANIFEST = Manifest(
-    schema_version=VERSION,
-    id="",
-    name="",
-    created_ns=1_790_000_000_123_456_789,
-    tool_version="0.1.0",
-    command="whichwall collect",
-    mode="decode",
-)
 
 KERNEL: dict[str, object] = {
     "point": 0, "rank": 0, "kind": "kernel", "name": "gemm", "start_ns": 1, "dur_ns": 2,

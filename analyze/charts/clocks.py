@@ -54,7 +54,8 @@ def _domain(readings: pl.DataFrame, bands: pl.DataFrame) -> list[float]:
             bands.get_column(StageBands.to_s),
         ]
     )
-    low, high = float(ends.min()), float(ends.max())  # type: ignore[arg-type]
+    ordered = ends.drop_nulls().sort()
+    low, high = ordered[0], ordered[-1]
     return [round(low, 3), round(max(high, low + 1e-3), 3)]
 
 

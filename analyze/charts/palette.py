@@ -54,6 +54,14 @@ WALL_COLOURS: dict[str, str] = {
     ARITHMETIC: "#7a5bb5",
 }
 
+PHASE_COLOURS: dict[str, str] = {
+    passes.DECODE: ROLE_COLOURS[roles.QKV_PROJ],
+    passes.PREFILL: ROLE_COLOURS[roles.GATE_UP_PROJ],
+}
+
+# From little to much, in one hue: lightness falls all the way.
+HEAT = ("#e3ecf6", "#9dc3e6", "#306fb6", "#0b2b52")
+
 # Text on a mark is dark where at least this share of white's light comes back (about where dark
 # and white text have the same contrast).
 BRIGHT = 0.19

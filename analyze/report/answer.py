@@ -15,7 +15,14 @@ from whichwall.analyze.report.inputs import ReportInputs
 from whichwall.analyze.report.subject import Subject, subject
 from whichwall.analyze.step_shares import known_shares
 from whichwall.analyze.thresholds import MAJORITY
-from whichwall.analyze.walls import ARITHMETIC, BYTES, KERNELS, LAUNCHES, MIXED
+from whichwall.analyze.walls import (
+    ARITHMETIC,
+    BYTES,
+    KERNELS,
+    LAUNCHES,
+    MIXED,
+    idle_with_gaps_cut,
+)
 from whichwall.schemas.summary import Floor, Shares, StepGroup, Summary
 
 # The share of the clean step that names a wall, in words.
@@ -107,10 +114,13 @@ def _why(wall: str, shares: Shares | None, chosen: Subject) -> str | None:
     window = group.window_ns_median if group else None
     if group is None and chosen.device:
         busy, window = chosen.device.busy_fraction, chosen.device.window_ns
-    if wall != LAUNCHES or busy is None or 1 - busy < MAJORITY:
+    if wall != LAUNCHES or busy is None or window is None:
         return None
-    step = f"a traced {chosen.step} of {duration(window)}"
-    return _WHY[wall].format(share=whole_percent(1 - busy), step=step)
+    idle = whole_percent(idle_with_gaps_cut(round(busy * window), window))
+    return (
+        f"in a traced {chosen.step} of {duration(window)} the GPU would be idle for {idle} even if "
+        "every gap were cut to a third, waiting to be told what to do next"
+    )
 
 
 def _mixed(chosen: Subject, shares: Shares | None) -> str:

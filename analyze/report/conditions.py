@@ -4,12 +4,11 @@ from whichwall.analyze.quantities import NOT_KNOWN, duration, percent, significa
 from whichwall.analyze.report.document import Block, Figure, Heading, Paragraph, Table, Text
 from whichwall.analyze.report.inputs import ReportInputs
 from whichwall.analyze.report.measured import diagnostic
-from whichwall.analyze.sampled import CLEAN_STAGE, SLOWDOWNS, TRACE
+from whichwall.analyze.sampled import CLEAN_STAGE, HELD_BACK, TRACE
 from whichwall.schemas.manifest import SamplerFacts
 from whichwall.schemas.summary import SampleWindow, Tax
 
 _WINDOWS = {CLEAN_STAGE: "the clean stage", TRACE: "the trace, as the run has no clean stage"}
-_HELD_BACK = {reason for reasons in SLOWDOWNS.values() for reason in reasons}
 
 
 def spoken(reason: str) -> str:
@@ -22,7 +21,7 @@ def slowdowns(samples: SampleWindow) -> dict[str, float]:
     return {
         reason: share
         for reason, share in sorted(samples.throttle.items(), key=lambda item: -item[1])
-        if share > 0 and reason in _HELD_BACK
+        if share > 0 and reason in HELD_BACK
     }
 
 

@@ -3,7 +3,16 @@
 from collections.abc import Collection
 
 from whichwall import __version__
-from whichwall.analyze.report import conditions, idle, limits, measured, others, setting, work
+from whichwall.analyze.report import (
+    conditions,
+    idle,
+    limits,
+    measured,
+    others,
+    role_check,
+    setting,
+    work,
+)
 from whichwall.analyze.report.answer import headline
 from whichwall.analyze.report.document import Block, Document, Paragraph
 from whichwall.analyze.report.inputs import ReportInputs
@@ -20,6 +29,7 @@ def contents(inputs: ReportInputs, figures: Collection[str]) -> Document:
         *measured.shares(inputs, chosen, shown),
         *measured.measured(inputs, chosen, shown),
         *work.work(inputs, chosen, shown),
+        *role_check.role_check(inputs),
         *idle.idle(chosen, shown),
         *conditions.clocks(inputs, shown),
         *conditions.tax(inputs),

@@ -1,5 +1,6 @@
 """What a report is made of: a few kinds of block, said once and written as Markdown and as HTML."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
@@ -19,6 +20,7 @@ class Strong:
 
 Inline = str | Code | Strong
 Text = Inline | tuple[Inline, ...]
+Write = Callable[[str], str]
 
 
 @dataclass(frozen=True)
@@ -83,3 +85,23 @@ class Document:
 def parts(text: Text) -> tuple[Inline, ...]:
     """Return the pieces of a text, of which it may be a single one."""
     return text if isinstance(text, tuple) else (text,)
+
+
+def written(text: Text, *, plain: Write, code: Write, strong: Write) -> str:
+    """Write a text, each kind of piece in its own way."""
+    pieces = []
+    for part in parts(text):
+        if isinstance(part, Code):
+            pieces.append(code(part.text))
+        elif isinstance(part, Strong):
+            pieces.append(strong(part.text))
+        else:
+            pieces.append(_joined(part, plain))
+    return "".join(pieces)
+
+
+def _joined(part: str, plain: Write) -> str:
+    """Write a plain piece; spaces at its ends stay, since they join it to its neighbours."""
+    lead = " " if part[:1] == " " else ""
+    tail = " " if part[-1:] == " " and part.strip() else ""
+    return f"{lead}{plain(part)}{tail}"

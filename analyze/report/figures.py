@@ -7,11 +7,15 @@ from whichwall.analyze import clocks as clock_readings
 from whichwall.analyze.busy_bins import Window
 from whichwall.analyze.charts.clocks import clocks
 from whichwall.analyze.charts.gaps import gaps
+from whichwall.analyze.charts.layers import layers
+from whichwall.analyze.charts.phases import phases
 from whichwall.analyze.charts.roles import roles
 from whichwall.analyze.charts.shares import shares
 from whichwall.analyze.charts.timeline import timeline
 from whichwall.analyze.gap_lengths import gap_lengths, median_gap_us
-from whichwall.analyze.quantities import count, duration, percent, whole_percent, with_unit
+from whichwall.analyze.layer_times import layer_times
+from whichwall.analyze.phase_shares import phase_shares
+from whichwall.analyze.quantities import count, duration, percent, several, whole_percent, with_unit
 from whichwall.analyze.report.conditions import slowdowns, spoken
 from whichwall.analyze.report.inputs import ReportInputs
 from whichwall.analyze.report.subject import Subject, subject
@@ -23,9 +27,12 @@ from whichwall.analyze.timeline import median_step
 from whichwall.analyze.timeline import timeline as reduced
 from whichwall.analyze.walls import ARITHMETIC, BYTES, KERNELS, LAUNCHES
 from whichwall.schemas.activities import Activities
-from whichwall.schemas.chart import GapLengths
+from whichwall.schemas.chart import GapLengths, LayerTimes
 from whichwall.schemas.steps import Steps
 from whichwall.schemas.summary import SampleWindow
+
+# One layer has nothing to be compared with.
+FEWEST_LAYERS = 2
 
 # A GPU that works for less than this share of a step is said to be idle for the rest.
 MOSTLY_IDLE = 0.5
@@ -39,12 +46,14 @@ _TAKEN_BY = {
 
 
 def charts(inputs: ReportInputs) -> dict[str, ChartType]:
-    """Return the charts by name: shares, timeline, roles, gaps, clocks; without data, none."""
+    """Return the charts by name, in the order in which a report shows them; without data, none."""
     chosen = subject(inputs)
     drawn = {
         "shares": _shares(chosen),
         "timeline": _timeline(inputs, chosen),
         "roles": _roles(inputs, chosen),
+        "layers": _layers(inputs, chosen),
+        "phases": _phases(inputs),
         "gaps": _gaps(chosen),
         "clocks": _clocks(inputs),
     }
@@ -138,6 +147,24 @@ def _roles(inputs: ReportInputs, chosen: Subject) -> ChartType | None:
     else:
         subtitle = f"{duration(whole)} per step, mean of {found.steps} steps."
     return roles(times, whose, per, [subtitle])
+
+
+def _layers(inputs: ReportInputs, chosen: Subject) -> ChartType | None:
+    mine = chosen.work.to_series()
+    times = layer_times(inputs.activities, inputs.roles, mine, chosen.count)
+    if times.get_column(LayerTimes.layer).n_unique() < FEWEST_LAYERS:
+        return None
+    if chosen.group is None:
+        return layers(times, "µs", ["GPU time by layer and role in the whole recording."])
+    subtitle = f"GPU time by layer and role, mean of {several(chosen.count, 'traced step')}."
+    return layers(times, "µs per step", [subtitle])
+
+
+def _phases(inputs: ReportInputs) -> ChartType | None:
+    shares = phase_shares(inputs.summary.steps.groups)
+    if shares.is_empty():
+        return None
+    return phases(shares, ["Each bar is a share of its own phase's GPU time, as traced."])
 
 
 def _gaps(chosen: Subject) -> ChartType | None:

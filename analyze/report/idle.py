@@ -18,6 +18,7 @@ from whichwall.analyze.report.document import (
 )
 from whichwall.analyze.report.subject import Subject
 from whichwall.schemas.gaps import CAUSES, Gaps
+from whichwall.schemas.steps import Steps
 
 MOST_PLACES = 8
 NAME_WIDTH = 40
@@ -34,26 +35,32 @@ def idle(subject: Subject, figures: set[str]) -> list[Block]:
     causes = by_cause(subject.gaps)
     if causes.is_empty():
         return [*blocks, Paragraph("Nowhere: there is no gap between its activities.")]
-    window = subject.group.window_ns_median if subject.group else subject.device.window_ns
+    window = _mean_window_ns(subject, subject.device.window_ns)
     whole = int(causes.select(pl.col(_TOTAL).sum()).item())
     said = (
-        f"As traced, the GPU is idle {duration(whole / subject.count)} {subject.per} (mean), in "
+        f"As traced, the GPU is idle {duration(whole / subject.count)} {subject.per}, in "
         f"{count(round(subject.gaps.height / subject.count))} gaps; the window of one "
-        f"{subject.step} is {duration(window)}. The profiler lengthens gaps whose end waits for "
-        "the host."
+        f"{subject.step} is {duration(window)} (both means). The profiler lengthens gaps whose end "
+        "waits for the host."
     )
     blocks.append(Paragraph(said))
     if "gaps" in figures:
         blocks.append(Figure("gaps", "Idle time by the length of the gap and by its cause."))
     rows = tuple(_row(row, subject, whole, window) for row in causes.iter_rows(named=True))
     head = (
-        "cause", f"gaps {subject.per}", f"idle {subject.per}", "of all idle", "of the window",
-        "median gap", "p99 gap",
+        "cause", f"gaps {subject.per}", f"idle {subject.per}", "of all idle",
+        "of the mean window", "median gap", "p99 gap",
     )  # fmt: skip
     blocks.append(Table(head=head, rows=rows, align="lrrrrrr"))
     met = causes.get_column(Gaps.cause)
     blocks.append(Items(tuple(_meaning(cause) for cause in met)))
     return blocks + _places(subject, whole)
+
+
+def _mean_window_ns(subject: Subject, recording_ns: int) -> float:
+    """Return what idle time per step is a part of; totals over steps divide to means."""
+    mean = subject.steps[Steps.window_ns].mean() if subject.group else None
+    return mean if isinstance(mean, float) else float(recording_ns)
 
 
 def by_cause(gaps: pl.DataFrame) -> pl.DataFrame:
@@ -75,9 +82,7 @@ def by_cause(gaps: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _row(
-    row: dict[str, float], subject: Subject, whole: int, window: int | None
-) -> tuple[Text, ...]:
+def _row(row: dict[str, float], subject: Subject, whole: int, window: float) -> tuple[Text, ...]:
     cause = str(row[Gaps.cause])
     each = row[_TOTAL] / subject.count
     return (

@@ -18,8 +18,8 @@ class ReportInputs:
     gaps: pl.DataFrame
     steps: pl.DataFrame
     roles: pl.DataFrame  # a row per row of activities, in the same order
-    ops: pl.LazyFrame
-    launches: pl.LazyFrame
+    ops: pl.DataFrame
+    launches: pl.DataFrame
     samples: pl.DataFrame
     passes: pl.DataFrame
     points: pl.DataFrame

@@ -1,5 +1,6 @@
 """Say what a step cannot go below, what would confirm the verdict, and what is left without it."""
 
+from whichwall.analyze.floor import DATASHEET, MEASURED
 from whichwall.analyze.quantities import (
     NOT_KNOWN,
     amount_of_bytes,
@@ -13,8 +14,8 @@ from whichwall.analyze.report.inputs import ReportInputs
 from whichwall.schemas.summary import Floor
 
 _FROM = {
-    "measured": "measured on this device",
-    "datasheet": "from the datasheet: not measured on this device",
+    MEASURED: "measured on this device",
+    DATASHEET: "from the datasheet: not measured on this device",
 }
 
 
@@ -33,7 +34,7 @@ def floor(inputs: ReportInputs) -> list[Block]:
     )
     table = Table(
         head=(
-            "phase", "batch", "context, tokens", "bytes", "FLOPs", "floor", "bytes floor",
+            "phase", "batch", "context, median tokens", "bytes", "FLOPs", "floor", "bytes floor",
             "arithmetic floor",
         ),
         rows=tuple(_row(one) for one in floors),

@@ -6,7 +6,6 @@ from whichwall.analyze.report.contents import contents
 from whichwall.analyze.report.document import (
     Answer,
     Block,
-    Code,
     Figure,
     Heading,
     Items,
@@ -14,7 +13,7 @@ from whichwall.analyze.report.document import (
     Strong,
     Table,
     Text,
-    parts,
+    written,
 )
 from whichwall.analyze.report.escape import markdown_code, markdown_text
 from whichwall.analyze.report.inputs import ReportInputs
@@ -25,28 +24,17 @@ _RULES = {"l": ":--", "r": "--:"}
 def render_markdown(inputs: ReportInputs, figures: Collection[str]) -> str:
     """Return report.md; `figures` names the charts whose SVG files lie beside it."""
     document = contents(inputs, figures)
-    written = [f"# {markdown_text(document.title)}"]
-    written += [_block(block) for block in document.blocks]
-    return "\n\n".join(written) + "\n"
+    blocks = [f"# {markdown_text(document.title)}"]
+    blocks += [_block(block) for block in document.blocks]
+    return "\n\n".join(blocks) + "\n"
 
 
 def _text(text: Text) -> str:
-    written = []
-    for part in parts(text):
-        if isinstance(part, Code):
-            written.append(markdown_code(part.text))
-        elif isinstance(part, Strong):
-            written.append(f"**{markdown_text(part.text)}**")
-        else:
-            written.append(_plain(part))
-    return "".join(written)
+    return written(text, plain=markdown_text, code=markdown_code, strong=_strong)
 
 
-def _plain(part: str) -> str:
-    """Escape running text; the spaces at its ends join it to its neighbours."""
-    lead = " " if part[:1] == " " else ""
-    tail = " " if part[-1:] == " " and part.strip() else ""
-    return f"{lead}{markdown_text(part)}{tail}"
+def _strong(words: str) -> str:
+    return f"**{markdown_text(words)}**"
 
 
 def _block(block: Block) -> str:
@@ -79,10 +67,10 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _answer(block: Answer) -> str:
-    written = [" ".join(_text(sentence) for sentence in block.sentences)]
-    written += [_text(note) for note in block.notes]
+    paragraphs = [" ".join(_text(sentence) for sentence in block.sentences)]
+    paragraphs += [_text(note) for note in block.notes]
     if block.figures:
         names = tuple(name for name, _ in block.figures)
         values: tuple[Text, ...] = tuple(Strong(value) for _, value in block.figures)
-        written.append(_table(Table(head=names, rows=(values,), align="r" * len(names))))
-    return "\n\n".join(written)
+        paragraphs.append(_table(Table(head=names, rows=(values,), align="r" * len(names))))
+    return "\n\n".join(paragraphs)

@@ -2,6 +2,7 @@
 
 import polars as pl
 
+from whichwall.analyze.groups import FROM_PASSES
 from whichwall.analyze.quantities import (
     NOT_KNOWN,
     count,
@@ -20,8 +21,6 @@ from whichwall.schemas.passes import CLEAN, Passes
 from whichwall.schemas.summary import StepGroup, Summary
 
 NOTHING = "–"
-
-PASSES = "passes"  # what `clean_from` says of a time measured in the run itself
 
 
 def diagnostic(summary: Summary, code: DiagnosticCode) -> str | None:
@@ -111,7 +110,7 @@ def _how(inputs: ReportInputs, group: StepGroup) -> str:
         return f"{said}The clean step is {NOT_KNOWN}. {no_clean_reason(inputs.summary)}"
     passes = _clean_passes(inputs.passes, group)
     source = "one given by hand"
-    if group.clean_from == PASSES and passes:
+    if group.clean_from == FROM_PASSES and passes:
         source = f"the median of {several(passes, 'pass of this run', 'passes of this run')}"
     said += f"The clean step is {source}."
     if group.busy_ns_median is None:

@@ -6,9 +6,8 @@ from whichwall.analyze.quantities import NOT_KNOWN, count, duration, percent
 from whichwall.analyze.report.document import Block, Code, Heading, Paragraph, Table, Text
 from whichwall.analyze.report.inputs import ReportInputs
 from whichwall.analyze.report.measured import NOTHING
-from whichwall.analyze.report.setting import DONE
 from whichwall.analyze.step_shares import known_shares
-from whichwall.schemas.points import Points
+from whichwall.schemas.points import DONE, Points
 from whichwall.schemas.summary import Device, StepGroup
 
 # A sweep over ranks and points can have hundreds of groups; summary.json has them all.
@@ -18,13 +17,16 @@ _SEVERITIES = ("error", "warning", "info")
 
 
 def groups(inputs: ReportInputs) -> list[Block]:
-    """Return a row per group of steps, where there is more than the one of the details."""
+    """Return a row per group of steps, where there is more than the one of the details.
+
+    What was only timed has a row too, with what the clock alone says.
+    """
     found = inputs.summary.steps.groups
     if len(found) <= 1:
         return []
     points = {row[Points.point]: row for row in inputs.points.iter_rows(named=True)}
     head = (
-        "point", "rank", "device", "phase", "batch", "prompt", "context", "engine", "steps",
+        "point", "rank", "device", "phase", "batch", "prompt", "context", "engine", "steps traced",
         "clean step", "traced step", "GPU busy", "busy, clean", "largest part",
     )  # fmt: skip
     rows = tuple(_group_row(group, points.get(group.point, {})) for group in found[:MOST_ROWS])

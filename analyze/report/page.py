@@ -18,15 +18,13 @@ from whichwall.analyze.report.contents import contents
 from whichwall.analyze.report.document import (
     Answer,
     Block,
-    Code,
     Figure,
     Heading,
     Items,
     Paragraph,
-    Strong,
     Table,
     Text,
-    parts,
+    written,
 )
 from whichwall.analyze.report.escape import html_text, script_json
 from whichwall.analyze.report.inputs import ReportInputs
@@ -38,16 +36,14 @@ _SWATCHES = {**ROLE_COLOURS, **CAUSE_COLOURS}
 def render_html(
     inputs: ReportInputs,
     charts: Mapping[str, ChartType],
-    pictures: Mapping[str, str] | None = None,
+    pictures: Mapping[str, str],
 ) -> str:
     """Return report.html with its charts drawn by the page itself.
 
     `pictures` holds the same charts as SVG text: shown until a chart is drawn, and where scripts
-    are off. Without it they are rendered here.
+    are off.
     """
     document = contents(inputs, charts)
-    if pictures is None:
-        pictures = {name: theme.svg(chart) for name, chart in charts.items()}
     title = html_text(document.title)
     body = "\n".join(_block(block, pictures) for block in document.blocks)
     # Its stub asks for a snippet; only without one is the bundle kept for the next page.
@@ -84,15 +80,11 @@ def _policy(*scripts: str) -> str:
 
 
 def _text(text: Text) -> str:
-    written = []
-    for part in parts(text):
-        if isinstance(part, Code):
-            written.append(_code(part.text))
-        elif isinstance(part, Strong):
-            written.append(f"<strong>{html_text(part.text)}</strong>")
-        else:
-            written.append(_plain(part))
-    return "".join(written)
+    return written(text, plain=html_text, code=_code, strong=_strong)
+
+
+def _strong(words: str) -> str:
+    return f"<strong>{html_text(words)}</strong>"
 
 
 def _code(name: str) -> str:
@@ -101,13 +93,6 @@ def _code(name: str) -> str:
     if colour is None:
         return code
     return f'<span class="key"><i style="background:{colour}"></i>{code}</span>'
-
-
-def _plain(part: str) -> str:
-    """Escape running text; the spaces at its ends join it to its neighbours."""
-    lead = " " if part[:1] == " " else ""
-    tail = " " if part[-1:] == " " and part.strip() else ""
-    return f"{lead}{html_text(part)}{tail}"
 
 
 def _block(block: Block, pictures: Mapping[str, str]) -> str:

@@ -4,15 +4,15 @@ from datetime import UTC, datetime
 
 import polars as pl
 
+from whichwall.analyze.dimensions import FROM_SHAPES
 from whichwall.analyze.quantities import NOT_KNOWN, amount_of_bytes, count
 from whichwall.analyze.report.document import Block, Code, Heading, Table, Text
 from whichwall.analyze.report.inputs import ReportInputs
 from whichwall.analyze.report.subject import Subject
 from whichwall.schemas.manifest import Environment, Gpu, Manifest
 from whichwall.schemas.model import Model
-from whichwall.schemas.points import Points
-
-DONE = "done"
+from whichwall.schemas.points import DONE, Points
+from whichwall.schemas.summary import Summary
 
 
 def setting(inputs: ReportInputs, subject: Subject) -> list[Block]:
@@ -20,6 +20,7 @@ def setting(inputs: ReportInputs, subject: Subject) -> list[Block]:
     manifest = inputs.manifest
     rows: list[tuple[Text, Text]] = [
         ("model", _model(inputs.summary.model or manifest.model, manifest)),
+        *_dimensions(inputs.summary),
         ("GPU", _gpus(manifest.gpus)),
         *_point(inputs, subject),
         ("mode", Code(manifest.mode)),
@@ -50,6 +51,18 @@ def _model(model: Model | None, manifest: Manifest) -> Text:
     if manifest.weights:
         said.append(f"{manifest.weights} weights")
     return (Code(model.name), ": ", "; ".join(said))
+
+
+def _dimensions(summary: Summary) -> list[tuple[Text, Text]]:
+    """Return what dimensions were read from, where no config gave them, and the reference."""
+    rows: list[tuple[Text, Text]] = []
+    dims = summary.dimensions
+    if dims is not None and dims.source == FROM_SHAPES:
+        read = "; ".join(f"{names} from {source}" for names, source in dims.inferred_from.items())
+        rows.append(("dimensions", f"read from the trace's own shapes: {read}"))
+    if summary.reference is not None:
+        rows.append(("reference", ("roles of graph replays by ", Code(summary.reference))))
+    return rows
 
 
 def _gpus(gpus: list[Gpu]) -> Text:
@@ -124,7 +137,8 @@ def _trace(manifest: Manifest) -> str:
 
 def _steps(inputs: ReportInputs) -> str:
     steps = inputs.summary.steps
-    if not steps.phase:
+    if steps.found_by is None:
         return "none found: numbers are of the whole recording"
     phases = ", ".join(f"{number} {phase}" for phase, number in steps.phase.items())
+    phases = phases or f"{steps.groups[0].count} that are neither called prefill nor decode"
     return f"{phases}, found by {steps.found_by}"

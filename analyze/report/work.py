@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from whichwall.analyze.names import short_name
-from whichwall.analyze.quantities import count, duration, percent
-from whichwall.analyze.report.document import Block, Code, Figure, Heading, Paragraph, Table
+from whichwall.analyze.quantities import count, duration, percent, significant
+from whichwall.analyze.report.document import Block, Code, Figure, Heading, Paragraph, Table, Text
 from whichwall.analyze.report.inputs import ReportInputs
 from whichwall.analyze.report.subject import Subject
 from whichwall.schemas.activities import Activities
@@ -30,6 +30,15 @@ _METHODS = {
     BY_REFERENCE: "a run of the same model that was traced eagerly",
     BY_NAME: "their names",
 }
+_FIGURES = {
+    "layers": "GPU time of each role in each layer.",
+    "phases": "What decode and prefill spend their GPU time on, side by side.",
+}
+UNRATED = 4  # columns of the table of roles without rates
+_RATES = (
+    "GB/s and TFLOP/s are the weights, cache and products that a step needs by the model's "
+    "dimensions, over the time of the role: known for roles of matrix products."
+)
 _TOTAL, _COUNT, _MEDIAN, _SHORT = "total", "count", "median", "short"
 
 
@@ -74,7 +83,11 @@ def work(inputs: ReportInputs, subject: Subject, figures: set[str]) -> list[Bloc
         return blocks
     if "roles" in figures:
         blocks.append(Figure("roles", f"{where} time by the part of the model it works for."))
-    blocks.append(_roles_table(found))
+    blocks += [Figure(name, said) for name, said in _FIGURES.items() if name in figures]
+    table = _roles_table(found)
+    blocks.append(table)
+    if len(table.head) > UNRATED:
+        blocks.append(Paragraph(_RATES))
     if found.on_gpu:
         blocks.append(Paragraph(_attribution(subject)))
         blocks += _kernels(inputs, subject)
@@ -83,24 +96,25 @@ def work(inputs: ReportInputs, subject: Subject, figures: set[str]) -> list[Bloc
 
 def _roles_table(found: Totals) -> Table:
     what = "activities" if found.on_gpu else "operators"
-    return Table(
-        head=(
-            "role",
-            f"time {found.per}",
-            "share",
-            f"{what} {found.per}",
-        ),
-        rows=tuple(
-            (
-                Code(t.role),
-                duration(t.busy_ns / found.divisor),
-                percent(t.share),
-                count(t.kernels / found.divisor),
-            )
-            for t in found.rows
-        ),
-        align="lrrr",
-    )
+    head = ("role", f"time {found.per}", "share", f"{what} {found.per}")
+    rated = any(t.achieved_gbps or t.achieved_tflops for t in found.rows)
+    rows: list[tuple[Text, ...]] = []
+    for t in found.rows:
+        row: tuple[Text, ...] = (
+            Code(t.role),
+            duration(t.busy_ns / found.divisor),
+            percent(t.share),
+            count(t.kernels / found.divisor),
+        )
+        rows.append((*row, _rate(t.achieved_gbps), _rate(t.achieved_tflops)) if rated else row)
+    if rated:
+        return Table(head=(*head, "GB/s", "TFLOP/s"), rows=tuple(rows), align="lrrrrr")
+    return Table(head=head, rows=tuple(rows), align="lrrr")
+
+
+def _rate(value: float | None) -> str:
+    """Return a rate while the role was at work; blank where it is not known."""
+    return "" if value is None else significant(value)
 
 
 def _attribution(subject: Subject) -> str:

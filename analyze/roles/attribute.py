@@ -34,6 +34,8 @@ from whichwall.schemas.run import polars_schema
 # A collective is known by its name; a copy that nothing explains may yet belong to something.
 SURE, LIKELY = 1.0, 0.5
 
+NO_ROLE = ROLE_NAMES.index(roles.OTHER)
+
 _SEQUENCE = (Activities.point, Activities.rank, Activities.device, Activities.step)
 _ROW, _QUEUED_NS = "row", "queued_ns"
 
@@ -93,8 +95,9 @@ def _find(activities: pl.DataFrame, model: Model | None) -> _Found:
     sequences = list(_sequences(activities))
     walked = walk_all(kinds, np.concatenate([costs, nothing]), sequences)
     strained = is_strained(walked, sequences, ~(collective | copied))
-    alone = looks.alone[looks.of_row] == ROLE_OF_STAGE[walked.stage]
-    told = walked.belongs & (alone | ~strained)
+    place = ROLE_OF_STAGE[walked.stage]
+    alone = looks.alone[looks.of_row] == place
+    told = walked.belongs & (alone | ~strained) & ~(copied & (place == NO_ROLE))
     return _Found(looks, walked, alone, told, strained, collective, copied)
 
 

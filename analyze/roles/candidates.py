@@ -30,6 +30,12 @@ Costs = dict[Stage, float]
 # Arrays that cross between host and device are input or output; a lone number is a constant.
 BUS_COPIES = ("HtoD", "DtoH")
 
+# Where there are experts, the first of two sums after them is theirs, shared and routed ones.
+SUM_AFTER_EXPERTS = 0.25
+
+# Cos and sin are built once, ahead of the layers, more often than inside one.
+TURN_INSIDE = 0.5
+
 # No shape at all, and a shape that fits no width of the model: any kind of tensor may be meant.
 UNSEEN, UNFIT = 0.5, 1.5
 
@@ -48,9 +54,20 @@ def propose(op: Operator | None, kernel: str, dims: Dims) -> Candidates:
     if op and any(crossing in kernel for crossing in BUS_COPIES) and any(op.shapes):
         return Candidates({})
     found = _of_compiled(op, kernel, dims) or _of_operator(op, kernel, dims)
-    if not dims.dense:
-        return found
-    return replace(found, costs={s: c for s, c in found.costs.items() if s not in MOE})
+    return replace(found, costs=_possible(found.costs, dims))
+
+
+def _possible(costs: Costs, dims: Dims) -> Costs:
+    """Leave out what a model without experts does not have; cos and sin are built anywhere."""
+    absent: set[Stage] = set(MOE) if dims.dense else set()
+    if dims.experts is None:
+        absent.add(Stage.SHARED)
+    found = {stage: cost for stage, cost in costs.items() if stage not in absent}
+    if Stage.SHARED in found and Stage.ADD_DOWN in found:
+        found[Stage.ADD_DOWN] += SUM_AFTER_EXPERTS
+    if Stage.TURN in found:
+        found[Stage.LAYER_TURN] = found[Stage.TURN] + TURN_INSIDE
+    return found
 
 
 def _of_operator(op: Operator | None, kernel: str, dims: Dims) -> Candidates:

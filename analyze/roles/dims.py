@@ -16,6 +16,7 @@ from whichwall.analyze.roles.operators import Operator
 from whichwall.analyze.roles.witnesses import (
     Weight,
     appended_keys,
+    attended,
     called_heads,
     called_keys,
     count_weights,
@@ -31,6 +32,9 @@ SHARDS = (1, 2, 4, 8, 16, 32)
 
 # A vocabulary is at least so many times as wide as whatever else hidden is multiplied to.
 STANDS_OUT = 2
+
+# Of an operator, so many shapes are told.
+SAID = 3
 
 FROM_MODEL = "the model given"
 FROM_WEIGHTS = "the widths of the weights"
@@ -165,6 +169,9 @@ def _with_heads(dims: Dims, operators: Mapping[Operator, int]) -> Dims:
     if keys is None:
         return dims
     (kv_heads, head_dim), from_keys = keys
+    latent = _with_latent(dims, operators, kv_heads, head_dim)
+    if latent is not None:
+        return latent
     taken_in = {inputs for inputs, outputs in count_weights(operators) if outputs == dims.hidden}
     queries = _most(operators, lambda op: projected_heads(op, head_dim, taken_in)) or _most(
         operators, lambda op: called_heads(op, head_dim)
@@ -177,6 +184,43 @@ def _with_heads(dims: Dims, operators: Mapping[Operator, int]) -> Dims:
         kv_heads=kv_heads,
         head_dim=head_dim,
         inferred_from={**dims.inferred_from, **source},
+    )
+
+
+def _with_latent(
+    dims: Dims, operators: Mapping[Operator, int], kv_heads: int, cached: int
+) -> Dims | None:
+    """Read latent attention: what is cached is one row for all heads, of none of their sizes.
+
+    None where the heads that are cached are those that attention multiplies.
+    """
+    told = attended(operators)
+    if told is None or kv_heads != 1:
+        return None
+    seen, op = told
+    if seen.heads == 1 or (seen.kv_heads == 1 and seen.head_dim == cached):
+        return None
+    rows = {keys[1] for o in operators if (keys := appended_keys(o)) and keys[0] == 1}
+    weights = count_weights(operators)
+    # One product makes the row and its rotated part, another the heads from the row.
+    made = {(row, row + turned) for row in rows for turned in rows if row != turned}
+    widths = {w for row, both in made if (dims.hidden, both) in weights for w in (row, both)}
+    widths &= {w for weight in weights for w in weight}
+    if not widths:
+        return None
+    said = f"{seen.heads} heads of {seen.head_dim} attended from cached rows of {sorted(rows)}"
+    return replace(
+        dims,
+        heads=seen.heads,
+        kv_heads=seen.kv_heads,
+        head_dim=seen.head_dim,
+        value_dim=seen.value_dim,
+        latent=frozenset(widths),
+        inferred_from={
+            **dims.inferred_from,
+            "heads, kv_heads, head_dim, value_dim": _say(op),
+            "latent": said,
+        },
     )
 
 
@@ -236,4 +280,6 @@ def _most(
 
 
 def _say(op: Operator) -> str:
-    return f"{op.word} {[list(s) for s in op.shapes if s]}"
+    shapes = [list(s) for s in op.shapes if s]
+    more = ", …" if len(shapes) > SAID else ""
+    return f"{op.word} {shapes[:SAID]}{more}"

@@ -86,6 +86,10 @@ def batch_levels(shapes: Sequence[Shape], dims: Dims) -> Levels:
         return levels((S.TURN,), (), (S.VALUES,))  # frequencies × positions; or one key only
     if dims.experts == right[0] and dims.hidden in right[1:]:
         return levels((S.EXPERTS,))
+    if left[2] != dims.head_dim and right[2] != dims.head_dim:
+        shared = _fitting(right[1], right[2], dims)  # one weight, repeated for the batch
+        if shared:
+            return dict.fromkeys(shared, TYPICAL)
     if dims.head_dim is None:
         return UNSEEN_BATCH
     over_heads = left[2] == dims.head_dim

@@ -13,15 +13,16 @@ LOOKUP = levels((S.EMBED,))
 
 BY_WEIGHT = levels((S.QK_NORM,))
 BY_ANGLE = levels((S.ROPE,))
-BY_NUMBER = levels((S.SCORES, S.ATTEND), (S.SOFTMAX,), (S.ROPE, S.QKV))
+BY_NUMBER = levels((S.SCALE, S.SCORES, S.ATTEND), (S.SOFTMAX,), (S.ROPE, S.QKV))
 TO_ANGLES = levels((S.TURN,), (), (S.EXPERTS,))  # positions, to be multiplied by frequencies
 CAST_HEADS = levels((S.QK_NORM, S.ROPE, S.SCORES), (S.SOFTMAX,), (*CORE, S.CACHE))
 
-SUM_OF_TWO = levels(ADDS, (S.EMBED, S.EXPERTS))
+SUM_OF_TWO = levels((*ADDS, S.SHARED), (S.EMBED, S.EXPERTS))
 SUM_OF_HEADS = levels((S.ROPE,), (), (S.QK_NORM, *CORE))
 QKV_BIAS = levels((S.QKV,), (S.QK_NORM,))
 BIAS = levels((), (*NORMS, S.OUT, S.DOWN), (S.QKV, S.EMBED))
-SCALED = levels((S.EMBED, *ADDS), (S.QKV, *NORMS), (S.EXPERTS, S.OUT))
+SCALED = levels((S.EMBED, *ADDS, S.SCALE), NORMS, (S.QKV, S.EXPERTS, S.OUT))
+SCALED_HEADS = levels((S.SCALE,), (S.QK_NORM, S.ROPE), CORE)
 SINK = levels((S.SOFTMAX,))
 
 
@@ -58,7 +59,7 @@ def _joined(op: Operator, dims: Dims) -> Levels | None:
     sizes = [s[3] for s in op.shapes if len(s) == 4]
     if not sizes or not dims.head_dim:
         return None
-    if sum(sizes) == dims.head_dim and len(sizes) > 1:
+    if sum(sizes) == dims.head_dim and len({s[:3] for s in op.shapes}) == 1 < len(sizes):
         return TURN_HALVES
     if is_append(op.shapes):
         return APPEND
@@ -85,6 +86,8 @@ def _multiplied(op: Operator, dims: Dims, kind: Kind) -> Levels | None:
     other = next((s for i, s in enumerate(op.shapes) if i != op.main), ())
     if kind == Kind.HIDDEN:
         return SCALED if other == () else None
+    if kind == Kind.ALL_HEADS:
+        return SCALED_HEADS if other == () else None
     if kind != Kind.HEADS:
         return None
     if other == ():

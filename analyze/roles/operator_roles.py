@@ -19,7 +19,7 @@ from whichwall.schemas.activities import Activities
 from whichwall.schemas.model import Model
 from whichwall.schemas.ops import Ops
 from whichwall.schemas.role_totals import OperatorRoleTotals
-from whichwall.schemas.roles import OTHER, ROLES
+from whichwall.schemas.roles import OTHER, ROLES, Roles
 from whichwall.schemas.run import polars_schema
 
 # They hand the work to an operator whose shapes say more; without one, they do it themselves.
@@ -40,8 +40,37 @@ class Nesting:
     self_ns: Numbers  # its time without the operators it called
 
 
+@dataclass(frozen=True)
+class OperatorRoles:
+    """The operators of a run in their nesting, and the number of the role of each that works."""
+
+    nested: Nesting
+    works: Flags
+    role: Numbers  # index into ROLE_NAMES, their count where nothing is told
+    layer: Numbers  # -1 outside layers
+
+
 def attribute_ops(ops: pl.DataFrame, model: Model | None) -> pl.DataFrame:
     """Return operator self time by role, a row of `OperatorRoleTotals` for each that occurs."""
+    found = _find(ops, model)
+    return _totals(_spread(found.role, found.works, found.nested), found.nested.self_ns)
+
+
+def roles_of_work(ops: pl.DataFrame, model: Model | None) -> pl.DataFrame:
+    """Return the operators that do work of their own, with role and layer, in order of nesting.
+
+    Columns are those of `Ops`, and `role` and `layer` as in `Roles`.
+    """
+    found = _find(ops, model)
+    rows = np.flatnonzero(found.works)
+    names = np.array([*ROLE_NAMES, OTHER])[found.role[rows]]
+    layer = pl.Series(Roles.layer, found.layer[rows], dtype=pl.Int32)
+    return ops[found.nested.order[rows]].with_columns(
+        pl.Series(Roles.role, names, dtype=pl.String), layer.set(layer < 0, None)
+    )
+
+
+def _find(ops: pl.DataFrame, model: Model | None) -> OperatorRoles:
     looks = look(
         ops.select(
             pl.lit("").alias(Activities.name),
@@ -59,8 +88,7 @@ def attribute_ops(ops: pl.DataFrame, model: Model | None) -> pl.DataFrame:
     place = ROLE_OF_STAGE[found.stage]
     alone = looks.alone[looks.of_row[nested.order]] == place
     told = found.belongs & (alone | ~is_strained(found, threads, works))
-    role = np.where(told, place, len(ROLE_NAMES))
-    return _totals(_spread(role, works, nested), nested.self_ns)
+    return OperatorRoles(nested, works, np.where(told, place, len(ROLE_NAMES)), found.layer)
 
 
 def nest(ops: pl.DataFrame) -> Nesting:

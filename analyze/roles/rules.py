@@ -42,9 +42,10 @@ def levels(
 LEANING = 0.05
 _WHOLE = levels(
     (S.MASK,),
-    (S.CACHE, S.LAYER_MASK, S.EXPERTS, S.EMBED, S.SAMPLE),
+    (S.CACHE, S.LAYER_MASK, S.EXPERTS, S.EMBED, S.HEAD, S.SAMPLE),
     (S.ROUTE, S.TURN),
 ) | {S.POSITION: LEANING}
+_MOVED = _WHOLE | {S.POSITION: TYPICAL, S.MASK: LEANING}  # made ready, not compared
 _WHOLE_CHOICE = levels((*MASKS, S.EXPERTS), (S.CACHE, S.ROUTE), (S.SAMPLE, S.POSITION, S.EMBED))
 _ANGLES = levels((S.TURN,), (S.ROPE,))
 _SCALAR = levels((*MASKS, S.CACHE), (S.POSITION, S.SAMPLE, S.EXPERTS), (S.TURN,))
@@ -90,6 +91,7 @@ _POWER: Rules = {
 }
 _COPY: Rules = {
     **_POINTWISE,
+    K.WHOLE: _MOVED,
     K.HIDDEN: levels(NORMS, (S.EXPERTS, *CORE), (S.EMBED, *ADDS, S.OUT)),
     K.HEADS: levels(CORE, (S.CACHE, S.SCORES), (S.QK_NORM, S.ROPE)),
     K.ALL_HEADS: levels(CORE, (), (S.QK_NORM, S.QKV, S.ROPE)),
@@ -119,7 +121,7 @@ _WRITE: Rules = {
     K.MASK: levels(MASKS),
 }
 _TAKE: Rules = {
-    K.HIDDEN: levels((S.EXPERTS,), (S.EMBED, S.HEAD)),
+    K.HIDDEN: levels((S.EXPERTS, S.HEAD), (S.EMBED,)),
     K.SPREAD: levels((S.EXPERTS,)),
     K.INNER: levels((S.EXPERTS,)),
     K.WHOLE: levels((S.EXPERTS,), (S.POSITION, S.MASK, S.SAMPLE)),

@@ -25,13 +25,15 @@ class Stage(IntEnum):
     """Places in a pass, in the usual order."""
 
     EMBED = 0
-    POSITION = auto()
+    POSITION = auto()  # whole numbers: ids, positions and lengths made ready
     MASK = auto()
     PLAN = auto()  # dividing attention's work, before the layers
     PLAN_CACHE = auto()  # finding the places of the cache to write to
     TURN = auto()  # building cos and sin
     NORM_IN = auto()
     QKV = auto()
+    SCALE = auto()  # of queries, ahead of their scores
+    LAYER_TURN = auto()  # building cos and sin inside a layer
     QK_NORM = auto()
     ROPE = auto()
     CACHE = auto()
@@ -49,6 +51,7 @@ class Stage(IntEnum):
     DOWN = auto()
     ROUTE = auto()
     EXPERTS = auto()
+    SHARED = auto()  # adding shared experts to routed ones
     NORM_DOWN = auto()
     ADD_DOWN = auto()
     NORM_LAST = auto()
@@ -58,13 +61,15 @@ class Stage(IntEnum):
 
 ROLE_OF: dict[Stage, str] = {
     Stage.EMBED: roles.EMBEDDING,
-    Stage.POSITION: roles.EMBEDDING,
+    Stage.POSITION: roles.OTHER,
     Stage.MASK: roles.MASK,
     Stage.PLAN: roles.ATTENTION,
     Stage.PLAN_CACHE: roles.KV_CACHE,
     Stage.TURN: roles.ROPE,
     Stage.NORM_IN: roles.NORM,
     Stage.QKV: roles.QKV_PROJ,
+    Stage.SCALE: roles.ATTENTION,
+    Stage.LAYER_TURN: roles.ROPE,
     Stage.QK_NORM: roles.NORM,
     Stage.ROPE: roles.ROPE,
     Stage.CACHE: roles.KV_CACHE,
@@ -82,6 +87,7 @@ ROLE_OF: dict[Stage, str] = {
     Stage.DOWN: roles.DOWN_PROJ,
     Stage.ROUTE: roles.ROUTER,
     Stage.EXPERTS: roles.EXPERTS,
+    Stage.SHARED: roles.EXPERTS,
     Stage.NORM_DOWN: roles.NORM,
     Stage.ADD_DOWN: roles.RESIDUAL,
     Stage.NORM_LAST: roles.NORM,
@@ -150,12 +156,21 @@ FLOW: tuple[tuple[float, tuple[Stage, ...]], ...] = (
     (COMMON, (Stage.LAYER_MASK, Stage.CACHE)),
     (USUAL, (Stage.ROPE, Stage.QKV)),
     (USUAL, (Stage.CACHE, Stage.QKV)),
+    (COMMON, (Stage.QKV, Stage.SCALE)),
+    (COMMON, (Stage.SCALE, Stage.QKV)),
+    (COMMON, (Stage.SCALE, Stage.CACHE)),
+    (COMMON, (Stage.SCALE, Stage.SCORES)),
+    (COMMON, (Stage.ROPE, Stage.SCALE)),
+    (USUAL, (Stage.QKV, Stage.LAYER_TURN, Stage.ROPE)),
+    (USUAL, (Stage.LAYER_TURN, Stage.QKV)),
     (USUAL, (Stage.VALUES, Stage.SCORES)),
     (USUAL, (Stage.ATTEND, Stage.CACHE)),
     # Shared experts before or after the routed ones.
     (COMMON, (Stage.EXPERTS, Stage.GATE_UP)),
     (COMMON, (Stage.DOWN, Stage.ROUTE)),
     (COMMON, (Stage.EXPERTS, Stage.ROUTE)),
+    (0.0, (Stage.EXPERTS, Stage.SHARED, Stage.ADD_DOWN)),
+    (0.0, (Stage.DOWN, Stage.SHARED)),
 )
 
 # Anything may follow anything in a damaged or unknown sequence, at a price no flow reaches.
@@ -199,6 +214,7 @@ def moves() -> Moves:
     np.fill_diagonal(begins, val=False)
     cut = np.where(in_layer(np.arange(count)), CUT_INSIDE, 0.0)
     cut[[FIRST_IN_LAYER, LAST_IN_LAYER]] = CUT_BETWEEN
+    cut[Stage.MASK] = CUT_BETWEEN  # numbers at either end of a pass are seldom a mask's
     return Moves(cost, enters, begins, cut)
 
 

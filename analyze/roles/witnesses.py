@@ -6,10 +6,12 @@ Each function reads one operator and returns None where it tells nothing of the 
 from collections import Counter
 from collections.abc import Mapping
 from itertools import pairwise
+from typing import NamedTuple
 
-from whichwall.analyze.roles.kernel_words import LOOKUPS, MATMULS, fused_word
+from whichwall.analyze.roles.kernel_words import BATCHED_MATMULS, LOOKUPS, MATMULS, fused_word
 from whichwall.analyze.roles.operators import INTEGER_TYPES, Operator, Shape
 
+GENERATED = "triton_"
 Weight = tuple[int, int]  # inputs, outputs
 
 
@@ -64,12 +66,57 @@ def called_keys(op: Operator) -> tuple[int, int] | None:
     They are [batch, heads, tokens, size] beside queries alike, and [..., heads, size], paged or
     not, beside queries of tokens laid flat.
     """
-    if fused_word(op.word) != "attend" or len(op.shapes) < 2:
+    if not _attends(op) or len(op.shapes) < 2:
         return None
     queries, keys = op.shapes[:2]
     if len(queries) == len(keys) == 4:
         return keys[1], keys[3]
     return (keys[-2], keys[-1]) if len(queries) == 3 and len(keys) in (3, 4) else None
+
+
+def _attends(op: Operator) -> bool:
+    """Tell a call of attention from a generated kernel that is only named after what it feeds."""
+    return fused_word(op.word) == "attend" and not op.word.startswith(GENERATED)
+
+
+def attended(operators: Mapping[Operator, int]) -> tuple["Attended", Operator] | None:
+    """Return what attention itself multiplies: sizes of the heads of keys and of values.
+
+    From a call of fused attention [batch, heads, tokens, size], else from the two batched products
+    around a softmax over [batch, heads, queries, keys].
+    """
+    for op in sorted(operators, key=lambda o: -operators[o]):
+        if _attends(op) and [len(s) for s in op.shapes[:3]] == [4, 4, 4]:
+            queries, keys, values = op.shapes[:3]
+            return Attended(queries[1], keys[1], keys[3], values[3]), op
+    scores = {op.shapes[0]: op for op in operators if op.word == "softmax" and op.shapes}
+    products = [op.shapes[:2] for op in operators if op.word in BATCHED_MATMULS]
+    for scored, op in scores.items():
+        if len(scored) != 4:
+            continue
+        batch, heads, queries_, keys_ = scored
+        sizes = [
+            right[2]
+            for left, right in products
+            if left == (batch * heads, queries_, keys_) and right[1] == keys_
+        ]
+        head_dims = [
+            left[2]
+            for left, right in products
+            if left[:2] == (batch * heads, queries_) and right[2] == keys_
+        ]
+        if sizes and head_dims:
+            return Attended(heads, heads, head_dims[0], sizes[0]), op
+    return None
+
+
+class Attended(NamedTuple):
+    """Heads that attention multiplies."""
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    value_dim: int
 
 
 def projected_heads(op: Operator, head_dim: int, outputs: set[int]) -> int | None:
@@ -87,7 +134,7 @@ def called_heads(op: Operator, head_dim: int) -> int | None:
     first: Shape = op.shapes[0] if op.shapes else ()
     if op.word == "softmax" and len(first) == 4:
         return first[1]
-    if fused_word(op.word) == "attend" and first[-1:] == (head_dim,) and len(first) in (3, 4):
+    if _attends(op) and first[-1:] == (head_dim,) and len(first) in (3, 4):
         return first[1]
     return None
 

@@ -12,6 +12,7 @@ import msgspec
 
 from whichwall.collect.kineto.source import Source
 from whichwall.schemas.manifest import Gpu
+from whichwall.schemas.table import LATEST_NS
 
 # With what follows the digits, so that a number cut off by a block's end is not taken for whole.
 BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(\d{1,19})"?\s*[,}\r\n]')
@@ -22,7 +23,6 @@ DEVICES = re.compile(rb'"deviceProperties"\s*:\s*(?=\[)')
 VERSION = rb'"%s"\s*:\s*"?([\w.]{1,20})'
 TAIL_BYTES = 1 << 18
 BASE_OVERLAP = 64  # longer than the base's key and digits, so that a border cannot hide it
-LATEST_BASE_NS = 1 << 62  # the year 2116
 
 
 class Metadata(msgspec.Struct, frozen=True):
@@ -85,7 +85,7 @@ def peek_rank(path: Path) -> int | None:
 def _base(text: bytes) -> int | None:
     """Return the base, if it is a time that 64 bits can hold together with what is added to it."""
     base = _number(BASE, text)
-    return base if base is not None and base <= LATEST_BASE_NS else None
+    return base if base is not None and base < LATEST_NS else None
 
 
 def _number(pattern: re.Pattern[bytes], text: bytes) -> int | None:

@@ -27,7 +27,7 @@ from whichwall.schemas.launches import Launches
 from whichwall.schemas.ops import Ops
 from whichwall.schemas.overheads import Overheads
 from whichwall.schemas.ranges import Ranges
-from whichwall.schemas.table import Table
+from whichwall.schemas.table import EARLIEST_NS, LATEST_NS, LONGEST_NS, Table
 
 MODULE_PREFIX = "nn.Module:"
 OP, PYTHON, OVERHEAD, SPAN = "op", "python", "overhead", "span"
@@ -104,16 +104,25 @@ class RowBuilder:
         for span in spans:
             (start,), (start_known,) = nanoseconds([span.ts])
             (dur,), (dur_known,) = nanoseconds([span.dur])
-            if start_known and dur_known and 0 <= dur < EPOCH_FROM_NS:
-                begin = int(since_epoch(np.array([start]), self.base_ns)[0])
+            begin = int(since_epoch(np.array([start]), self.base_ns)[0])
+            timed = start_known and dur_known and EARLIEST_NS < begin < LATEST_NS
+            if timed and 0 <= dur < EPOCH_FROM_NS:
                 before = self.recording or (begin, begin)
                 self.recording = (min(before[0], begin), max(before[1], begin + int(dur)))
 
-    def _timed(self, events: list[Event]) -> tuple[list[Event], Columns]:
-        """Return the events whose times are known, with their start, duration and name."""
+    def _timed(self, events: list[Event], *, void_too: bool = False) -> tuple[list[Event], Columns]:
+        """Return the events whose times are known, with their start, duration and name.
+
+        A time that no clock of ours can show is not known either, but for GPU activities: the
+        analysis counts those rows as void.
+        """
         start, start_known = nanoseconds([e.ts for e in events])
         dur, dur_known = nanoseconds([e.dur for e in events])
         known = start_known & dur_known
+        if not void_too:
+            since = since_epoch(start, self.base_ns)
+            known &= (since > EARLIEST_NS) & (since < LATEST_NS)
+            known &= (dur > -LONGEST_NS) & (dur < LONGEST_NS)
         if not known.all():
             self.repairs.dropped += int((~known).sum())
             events = [e for e, k in zip(events, known, strict=True) if k]
@@ -144,7 +153,7 @@ class RowBuilder:
     def _kernels(self, by_kind: ByKind) -> pa.Table:
         parts = []
         for kind in (kernels.KERNEL, kernels.MEMCPY, kernels.MEMSET):
-            events, columns = self._timed(by_kind[kind])
+            events, columns = self._timed(by_kind[kind], void_too=True)
             arguments = read_arguments(events, GpuArguments, self.repairs)
             columns |= _place(events, arguments) | _links(arguments)
             columns |= {

@@ -6,7 +6,7 @@ from os import SEEK_END
 from pathlib import Path
 from typing import BinaryIO
 
-from whichwall.schemas.errors import InputError
+from whichwall.schemas.errors import InputError, require_regular
 
 BLOCK_BYTES = 8 << 20  # large enough to amortise a decode call, small enough to hold several
 GZIP_MAGIC = b"\x1f\x8b"
@@ -28,6 +28,7 @@ class Source:
         Raises:
             InputError: the file cannot be read.
         """
+        require_regular(self.path, "profiler trace")
         try:
             with self.path.open("rb") as file:
                 self.gzipped = file.read(2) == GZIP_MAGIC
@@ -55,7 +56,7 @@ class Source:
     def _end_of_plain(self, size: int) -> bytes:
         with self.path.open("rb") as file:
             file.seek(-min(size, self.path.stat().st_size), SEEK_END)
-            return file.read()
+            return file.read(size)
 
     def _inflate(self, file: BinaryIO) -> Iterator[bytes]:
         inflater = zlib.decompressobj(GZIP_WINDOW)
@@ -71,14 +72,27 @@ class Source:
                 if not pending.startswith(GZIP_MAGIC):
                     return
                 inflater = zlib.decompressobj(GZIP_WINDOW)
+            before = inflater.copy()
             try:
                 block = inflater.decompress(pending, BLOCK_BYTES)
             except zlib.error:
                 self.truncated = True
+                yield _sound_start(before, pending)
                 return
             pending = inflater.unconsumed_tail or inflater.unused_data
             if block:
                 yield block
+
+
+def _sound_start(inflater: "zlib._Decompress", pending: bytes) -> bytes:
+    """Return what comes before the damage: zlib gives nothing of a piece that fails."""
+    sound = bytearray()
+    try:
+        for at in range(len(pending)):
+            sound += inflater.decompress(pending[at : at + 1])
+    except zlib.error:
+        pass
+    return bytes(sound)
 
 
 def _plain(file: BinaryIO) -> Iterator[bytes]:
