@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from whichwall import __version__
+from whichwall.collect.signals import terminable
 from whichwall.schemas.errors import UsageError, WhichwallError
 
 UNUSABLE, INTERRUPTED = 2, 130
@@ -23,12 +24,20 @@ PATH = click.Path(path_type=Path)
 class Program(click.Group):
     """Run the command; turn each known failure into one line and an exit code."""
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an interrupt ends it without the empty line that click would add."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise click.Abort from error
+
     def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override]
         """Run as click does, with our own way to fail."""
         extra["standalone_mode"] = False
         try:
             _check_words(sys.argv[1:] if args is None else args)
-            code = super().main(args, **extra)
+            with terminable():
+                code = super().main(args, **extra)
         except click.exceptions.NoArgsIsHelpError as error:
             click.echo(error.format_message())
             sys.exit(0)

@@ -221,9 +221,10 @@ def _are_passes(sequence: _Sequence, cuts: Numbers) -> bool:
     similar = 1 - np.abs(counts - usual).sum(axis=1) / (counts + usual).sum(axis=1) >= SIMILAR
     if similar.mean() < 1 - ODD:
         return False
-    # With both in every stretch, what lies before the first pass is no part of it, and the last may
-    # be cut off.
-    whole = bool(np.logical_and(*held)[:-1].all())
+    # With both in every stretch, what lies before the first pass is no part of it. Where the lookup
+    # itself begins them, the last may be cut off before its pick.
+    both = np.logical_and(*held)
+    whole = bool(both[:-1].all() and (both[-1] or sequence.looks_up[cuts].all()))
     common = (counts > 0).mean(axis=0) > HALF
     return whole or bool(similar[-1] and common.mean() >= VOCABULARY)
 

@@ -48,6 +48,8 @@ def _refuse_lies(run: Run, table: type[Table], rows: pl.DataFrame) -> None:
             wrong = f"{nulls} of {rows.height} values of {name} are null"
         elif column.unit == NANOSECONDS and table is not Kernels and not _in_range(values):
             wrong = f"{name} holds a time outside of 1933 to 2116"
+        elif column.choices and (other := set(values.unique()) - {*column.choices, None}):
+            wrong = f"{name} holds {min(other)!r}, expected {', '.join(column.choices)}"
         else:
             continue
         raise InputError(

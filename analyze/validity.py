@@ -30,9 +30,9 @@ def recording_of(facts: RankFacts, host: list[pl.DataFrame], kernels: pl.DataFra
     """
     origin = facts.base_ns or 0
     told = [span for rows in host if (span := _span(rows, origin)) is not None]
-    profiled = (facts.recording_start_ns, facts.recording_end_ns)
-    if profiled[0] is not None and profiled[1] is not None and _is_span(*profiled):
-        told.append((profiled[0], profiled[1]))
+    begin, end = facts.recording_start_ns, facts.recording_end_ns
+    if begin is not None and end is not None and _is_span(begin, end):
+        told.append((begin, end))
     starts = kernels[Kernels.start_ns]
     starts = starts.filter((starts != origin) & starts.is_between(EARLIEST_NS, LATEST_NS))
     if told:

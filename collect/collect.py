@@ -3,8 +3,8 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-from whichwall.collect.failures import terminable
 from whichwall.collect.options import CollectOptions
+from whichwall.collect.signals import terminable
 from whichwall.schemas.errors import CollectError
 from whichwall.schemas.folder import RunWriter
 

@@ -49,9 +49,12 @@ def import_run(
 
     Raises:
         InputError: a file is not what was expected.
-        UsageError: two files of one rank, a file twice, or `out` cannot be written.
+        UsageError: two files of one rank, a file twice, fields without samples, or `out` cannot be
+            written.
     """
     _refuse_twice(files)
+    if sample_fields is not None and samples is None:
+        raise UsageError("--sample-fields names the columns of --samples; give that file too")
     described = read_model(model) if model else None
     ranks, diagnostics = _ranks(files)
     with RunWriter(out, overwrite=overwrite) as writer:

@@ -136,7 +136,9 @@ class RunWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Remove whatever was not finished."""
+        """Remove whatever was not finished; a full disk, which names no file, gets the run's."""
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(self.out)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def table(self, table: type[Table], rank: int | None = None) -> TableWriter:

@@ -175,5 +175,5 @@ def read_manifest(run: Path) -> Manifest:
         )
     try:
         return msgspec.json.decode(raw, type=Manifest)
-    except msgspec.ValidationError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path}: {error}; import or collect the run again") from error

@@ -4,6 +4,7 @@ from whichwall.schemas.table import INT32, INT64, TEXT, Column, Table
 
 WARMUP, CLEAN, PROFILED, AFTER = "warmup", "clean", "profiled", "after"
 PREFILL, DECODE = "prefill", "decode"
+STAGES, PHASES = (WARMUP, CLEAN, PROFILED, AFTER), (PREFILL, DECODE)
 
 
 class Passes(Table):
@@ -13,8 +14,10 @@ class Passes(Table):
 
     point = Column(INT32, "Point of the run.", required=True)
     rank = Column(INT32, "Rank that ran the pass.", required=True)
-    stage = Column(TEXT, "warmup, clean, profiled, or after (clean again).", required=True)
-    phase = Column(TEXT, "prefill or decode.", required=True)
+    stage = Column(
+        TEXT, "warmup, clean, profiled, or after (clean again).", required=True, choices=STAGES
+    )
+    phase = Column(TEXT, "prefill or decode.", required=True, choices=PHASES)
     index = Column(INT32, "Number of the pass within its stage, from 0.", required=True)
     start_ns = Column(INT64, "Start on the host, Unix epoch.", "ns", required=True)
     wall_ns = Column(INT64, "Start to synchronised end on the host.", "ns", required=True)

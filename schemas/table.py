@@ -16,6 +16,7 @@ from whichwall.schemas.errors import InputError, VersionError
 
 TABLE_KEY = b"whichwall.table"
 VERSION_KEY = b"whichwall.version"
+LONGEST_VERSION = 9  # digits
 DOC_KEY = b"doc"
 UNIT_KEY = b"unit"
 
@@ -34,13 +35,23 @@ class Column:
     """Describe one column; read from its class, it is the column's name."""
 
     def __init__(
-        self, type_: pa.DataType, doc: str, unit: str | None = None, *, required: bool = False
+        self,
+        type_: pa.DataType,
+        doc: str,
+        unit: str | None = None,
+        *,
+        required: bool = False,
+        choices: tuple[str, ...] = (),
     ) -> None:
-        """Declare type, meaning and unit; `required` columns are never null."""
+        """Declare type, meaning and unit; `required` columns are never null.
+
+        A column with `choices` holds nothing else.
+        """
         self.type = type_
         self.doc = doc
         self.unit = unit
         self.required = required
+        self.choices = choices
         self.name = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -96,7 +107,7 @@ class Table:
                 "import or collect the run again"
             )
         stated = metadata.get(VERSION_KEY, b"").decode("utf-8", "replace")
-        if not stated.isdecimal():
+        if not stated.isdecimal() or len(stated) > LONGEST_VERSION:
             raise InputError(f"{where}: schema version {stated!r} is not a number")
         if int(stated) > cls.VERSION:
             raise VersionError(

@@ -1,6 +1,7 @@
 """A decoder's pass as operators call it: what each call is, and the role and layer it has."""
 
 import json
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -25,7 +26,7 @@ MODEL = Model(
     vocab=500,
 )
 
-Call = tuple[str, list[object], list[str]]  # operator, input sizes, input types
+Call = tuple[str, Sequence[object], Sequence[str]]  # operator, input sizes, input types
 Told = tuple[str, int | None]  # role, layer
 
 PROLOGUE: list[tuple[Call, str]] = [

@@ -48,7 +48,7 @@ def test_a_browser_draws_the_charts_and_runs_no_name(browser: str, tmp_path: Pat
     dom = dump(browser, page, tmp_path / "profile")
 
     assert "<title>run42</title>" in dom
-    for name in ("shares", "timeline", "roles", "gaps", "clocks"):
+    for name in ("shares", "timeline", "roles", "layers", "gaps", "clocks"):
         assert f'<figure id="chart-{name}" class="drawn">' in dom
     assert dom.count('<svg xmlns="http://www.w3.org/2000/svg"') >= 5
     assert '<img src="x"' not in dom

@@ -135,8 +135,10 @@ def test_what_runs_before_the_first_pass_belongs_to_none(setup: int) -> None:
 
 
 def test_a_recording_that_begins_and_ends_inside_passes_has_those_begun_in_it() -> None:
-    names = [name for one in 6 * [DECODE] for name in one][25:-15]
-    assert begins(names) == [len(DECODE) - 25 + i * len(DECODE) for i in range(5)]
+    names = [name for one in 6 * [DECODE] for name in one]
+    for cut in (12, 25, 40):
+        expected = [len(DECODE) - cut + i * len(DECODE) for i in range(5)]
+        assert begins(names[cut:]) == begins(names[cut:-15]) == expected
     assert begins(PREFILL, *(5 * [DECODE]), DECODE[:-20]) == starts(PREFILL, *(6 * [DECODE]))
 
 

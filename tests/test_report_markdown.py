@@ -15,7 +15,7 @@ from whichwall.schemas.points import Points
 from whichwall.schemas.run import frame
 from whichwall.schemas.summary import Shares, StepsSummary, Summary, Verdict
 
-ALL = ["shares", "timeline", "roles", "gaps", "clocks"]
+ALL = ["shares", "timeline", "roles", "layers", "gaps", "clocks"]
 HOSTILE = (
     "<script>alert(1)</script>",
     "a | b `c` ](javascript:alert(3))",

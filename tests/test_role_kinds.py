@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import msgspec
 import pytest
 
-from tests.decoder import FLOAT, HALF, LIST, LONG, NUMBER, Call, recording
+from tests.decoder import FLOAT, HALF, LIST, LONG, NUMBER, Call, Told, recording
 from whichwall.analyze.roles.attribute import attribute
 from whichwall.schemas import roles as r
 from whichwall.schemas.model import Model
@@ -282,9 +282,9 @@ MODELS = {"experts": MIXTURE, "shared experts": MIXTURE, "latent attention": LAT
 
 def whole_pass(
     blocks: tuple[Block, ...], shape: Shape, *, before: Block = prologue, after: Block = epilogue
-) -> tuple[list[Call], list[tuple[str, int | None]]]:
+) -> tuple[list[Call], list[Told]]:
     """Return the calls of a pass, and the role and layer of each."""
-    parts = [(call, (role, None)) for call, role in before(shape)]
+    parts: list[tuple[Call, Told]] = [(call, (role, None)) for call, role in before(shape)]
     for layer in range(LAYERS):
         for block in (*blocks, residual):
             parts += [(call, (role, layer)) for call, role in block(shape)]
@@ -292,7 +292,7 @@ def whole_pass(
     return [call for call, _ in parts], [told for _, told in parts]
 
 
-def found(calls: list[Call], model: Model | None) -> list[tuple[str, int | None]]:
+def found(calls: list[Call], model: Model | None) -> list[Told]:
     return attribute(recording(calls), model).select(Roles.role, Roles.layer).rows()
 
 

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from tests.conftest import SHARED
-from whichwall.analyze.trace import Trace, read_trace
+from whichwall.analyze.roles.reference import Reference
+from whichwall.analyze.trace import Trace, read_reference, read_trace
 from whichwall.collect.importer import import_run
 from whichwall.schemas import roles as r
 from whichwall.schemas.activities import Activities
@@ -117,3 +118,80 @@ def test_a_graph_replay_is_read_by_names_and_order_and_says_that_it_is_unsure(
     assert times[right].sum() > 0.95 * times.sum()
     assert right[confidence > 0.6].all()
     assert confidence.mean() < eager.roles[Roles.confidence].to_numpy().mean()
+
+
+QWEN = FOLDER / "vllm" / "qwen2.5-0.5b.config.json"
+POINTS = 0.03  # of a role's share of the time, against the eager twin's
+
+
+def run_of(name: str, out: Path) -> Run:
+    return open_run(import_run([FOLDER / f"{name}.json.gz"], out / Path(name).name, model=QWEN))
+
+
+def referred(name: str, reference: str, out: Path) -> tuple[Trace, Reference]:
+    known = read_reference(run_of(reference, out / "reference"))
+    return read_trace(run_of(name, out), reference=known), known
+
+
+def shares(activities: pl.DataFrame, found: pl.DataFrame) -> dict[str, float]:
+    whole = activities[Activities.dur_ns].sum()
+    timed = found.group_by(Roles.role).agg(pl.col(Roles.dur_ns).sum() / whole)
+    return dict(timed.iter_rows())
+
+
+def widest(trace: Trace, known: Reference) -> float:
+    """Return the largest difference between the shares that a role has of the two times."""
+    here, there = shares(trace.activities, trace.roles), shares(known.activities, known.roles)
+    return max(abs(here.get(role, 0) - there.get(role, 0)) for role in {*here, *there})
+
+
+@needs_traces
+@pytest.mark.parametrize("reference", ["h200/decode_static_eager", "h200/capture_and_replay"])
+def test_a_graph_replay_has_the_roles_of_its_eager_twin(reference: str, tmp_path: Path) -> None:
+    twin = read_trace(run_of("h200/decode_static_eager", tmp_path / "twin"))
+    trace, known = referred("h200/decode_cudagraph", reference, tmp_path)
+    columns = [Roles.role, Roles.layer]
+    assert trace.roles.select(columns).equals(twin.roles.select(columns))
+    assert widest(trace, known) < POINTS
+
+
+@needs_traces
+def test_replays_beside_their_own_capture_need_no_reference(tmp_path: Path) -> None:
+    twin = read_trace(run_of("h200/decode_static_eager", tmp_path))
+    trace = read_trace(run_of("h200/capture_and_replay", tmp_path))
+    found = trace.roles.filter(trace.activities[Activities.graph_replay])
+    assert found[Roles.role].to_list() == twin.roles[Roles.role].to_list() * 3
+    assert found[Roles.layer].to_list() == twin.roles[Roles.layer].to_list() * 3
+    assert set(found[Roles.method]) == {r.BY_SHAPE, r.BY_ORDER}
+
+
+@needs_traces
+def test_nearly_all_time_of_compiled_kernels_has_a_role(tmp_path: Path) -> None:
+    trace = read_trace(run_of("h200/decode_compile_default", tmp_path))
+    assert shares(trace.activities, trace.roles).get(r.OTHER, 0) < 0.01
+    matrices = trace.roles.filter(pl.col(Roles.role).is_in(MATRICES))
+    counted = matrices.group_by(Roles.layer, Roles.role).len()
+    assert dict(counted.group_by(Roles.role).len().iter_rows()) == dict.fromkeys(MATRICES, 24)
+
+
+@needs_traces
+def test_a_compiled_graph_has_the_shares_of_the_same_kernels_without_a_graph(
+    tmp_path: Path,
+) -> None:
+    trace, known = referred(
+        "h200/decode_compile_reduce_overhead", "h200/decode_compile_default", tmp_path
+    )
+    assert shares(trace.activities, trace.roles).get(r.OTHER, 0) < 0.01
+    assert widest(trace, known) < POINTS
+
+
+@needs_traces
+@pytest.mark.parametrize(
+    "name", ["q05_graph__b1_prefill_decode8", "q05_graph__b1_piecewise_prefill256_decode4"]
+)
+def test_an_engine_with_graphs_has_roles_by_the_engine_without(name: str, tmp_path: Path) -> None:
+    trace, known = referred(f"vllm/{name}", "vllm/q05_eager__b1_prefill_decode8", tmp_path)
+    assert shares(trace.activities, trace.roles).get(r.OTHER, 0) < 0.01
+    assert widest(trace, known) < POINTS
+    by_reference = trace.roles.filter(pl.col(Roles.method) == r.BY_REFERENCE)
+    assert by_reference.height > 0.6 * trace.roles.height

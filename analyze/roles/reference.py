@@ -14,9 +14,15 @@ import numpy.typing as npt
 import polars as pl
 
 from whichwall.analyze.links import BY_CAPTURE
-from whichwall.analyze.roles.align import NOBODY, Numbers, Worth, align
+from whichwall.analyze.roles.align import NOBODY, Numbers, align
 from whichwall.analyze.roles.captured import Captured
-from whichwall.analyze.roles.kernel_words import kernel_word
+from whichwall.analyze.roles.tokens import (
+    SAME_LAUNCH,
+    SAME_NAME,
+    SAME_WORK,
+    Tokens,
+    number_alike,
+)
 from whichwall.schemas.activities import Activities
 from whichwall.schemas.errors import InputError
 from whichwall.schemas.model import Model
@@ -25,11 +31,7 @@ from whichwall.schemas.run import polars_schema
 
 Flags = npt.NDArray[np.bool_]
 
-# What makes two kernels the same: the whole launch, the name, or only what the name says it
-# does. The steps of worth are such that no two poorer matches are taken for one better.
-TOKEN = (Activities.name, Activities.grid_x, Activities.grid_y, Activities.grid_z,
-         Activities.block_x)  # fmt: skip
-SAME_LAUNCH, SAME_NAME, SAME_WORK = 9, 4, 1
+# How sure a match is whose neighbours all match too.
 SURENESS = {SAME_LAUNCH: 1.0, SAME_NAME: 0.95, SAME_WORK: 0.7}
 
 # Neighbours on each side that speak for a match: about half the kernels of a compiled layer.
@@ -37,27 +39,11 @@ NEIGHBOURS = 8
 # An extra kernel between two of one role is taken for theirs, at even odds.
 BETWEEN = 0.5
 
+# A graph holds another pass where this much of one or less is missing.
+NEARLY = 0.2
+
 STREAM = (Activities.point, Activities.rank, Activities.device, Activities.stream)
 _ROW, _UNIT, _TOKEN = "row", "unit", "token"
-
-
-@dataclass(frozen=True)
-class _Tokens:
-    """Kernels as numbers, the replay's and the reference's alike."""
-
-    here: Numbers
-    there: Numbers
-    name: Numbers  # of each token
-    work: Numbers  # of each token; -1 where the name does not say what it does
-
-    def worth(self, mine: Numbers, others: Numbers) -> tuple[Numbers, Numbers, Worth]:
-        """Return two sequences renumbered from 0, with what their tokens' matches are worth."""
-        kinds, flat = np.unique(np.concatenate([mine, others]), return_inverse=True)
-        name, work = self.name[kinds], self.work[kinds]
-        worth = np.where((work[:, None] == work) & (work != NOBODY), SAME_WORK, 0)
-        worth[name[:, None] == name] = SAME_NAME
-        np.fill_diagonal(worth, SAME_LAUNCH)
-        return flat[: len(mine)], flat[len(mine) :], worth.astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -120,7 +106,7 @@ def _wanting(activities: pl.DataFrame) -> Flags:
 def _twins(
     activities: pl.DataFrame, reference: pl.DataFrame, known: pl.DataFrame, wanting: Flags
 ) -> _Twins:
-    tokens = _tokens(activities, reference)
+    tokens = number_alike(activities, reference)
     passes = _distinct(_passes(reference, known), tokens.there)
     layers = known[Roles.layer].fill_null(NOBODY).to_numpy()
     row = np.full(activities.height, NOBODY, np.int64)
@@ -138,12 +124,14 @@ def _twins(
 
 
 def _match(
-    mine: Numbers, theirs: Numbers, tokens: _Tokens, layers: Numbers
+    mine: Numbers, theirs: Numbers, tokens: Tokens, layers: Numbers
 ) -> tuple[Numbers, npt.NDArray[np.float64], bool]:
     """Align a sequence with a reference pass (rows): each item's twin, how sure, and if placed.
 
-    A sequence inside one layer of several fits each of them, so it says nothing of the layer.
+    A graph may hold several passes: the reference is then repeated. A sequence inside one layer
+    of several fits each of them, so it says nothing of the layer.
     """
+    theirs = np.tile(theirs, max(1, int(len(mine) / len(theirs) + NEARLY)))
     left, right, worth = tokens.worth(mine, tokens.there[theirs])
     place = align(left, right, worth)
     matched = place != NOBODY
@@ -169,23 +157,6 @@ def _beside(place: Numbers) -> npt.NDArray[np.float64]:
             agree += inside & (near != NOBODY) & (shift <= 1)
             seen += inside
     return np.where(seen > 0, agree / np.maximum(seen, 1), 1.0)
-
-
-def _tokens(activities: pl.DataFrame, reference: pl.DataFrame) -> _Tokens:
-    both = pl.concat([activities.select(TOKEN), reference.select(TOKEN)])
-    kinds = both.with_row_index(_ROW).group_by(TOKEN, maintain_order=True).agg(_ROW)
-    token = np.empty(both.height, np.int64)
-    for number, rows in enumerate(kinds[_ROW]):
-        token[rows.to_numpy()] = number
-    names = kinds[Activities.name].to_list()
-    words = [kernel_word(name) for name in names]
-    number_of = {word: i for i, word in enumerate(sorted({w for w in words if w}))}
-    return _Tokens(
-        here=token[: activities.height],
-        there=token[activities.height :],
-        name=np.unique(np.array(names), return_inverse=True)[1],
-        work=np.array([number_of.get(word or "", NOBODY) for word in words], np.int64),
-    )
 
 
 def _units(activities: pl.DataFrame) -> Iterator[Numbers]:
@@ -226,7 +197,7 @@ def _distinct(passes: Iterator[Numbers], token: Numbers) -> list[Numbers]:
     return list(found.values())
 
 
-def _nearest(mine: Numbers, passes: list[Numbers], tokens: _Tokens) -> Numbers:
+def _nearest(mine: Numbers, passes: list[Numbers], tokens: Tokens) -> Numbers:
     """Return the pass that shares most with a sequence, launches and names counted alike."""
 
     def shared(theirs: Numbers) -> float:
