@@ -134,7 +134,10 @@ def main() -> None:
 @click.option("--out", type=PATH, help="Folder of the run.  [default: traces/, named by content]")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier run at --out.")
 def collect(**asked: Any) -> None:
-    """Record a model on this machine: timings, trace, clocks and power, and its ceilings."""
+    """Record a run on this machine.
+
+    Timings, a trace, clocks and power, and the limits of the device.
+    """
     from whichwall.collect.collect import collect as collect_run
     from whichwall.collect.options import CollectOptions
 
@@ -158,7 +161,10 @@ def import_(
     sample_fields: str | None,
     overwrite: bool,
 ) -> None:
-    """Make a run of profiler traces (Kineto JSON, plain or gz), one FILE a rank."""
+    """Make a run of profiler traces.
+
+    Kineto JSON, plain or gz, one FILE a rank.
+    """
     from whichwall.collect.importer import default_out, import_run
 
     run = import_run(
@@ -193,7 +199,10 @@ def analyze(
     reference: Path | None,
     as_json: bool,
 ) -> None:
-    """Analyze each RUN: summary.json, roles.parquet, report.md, report.html and charts."""
+    """Say which wall each RUN stands at.
+
+    Writes summary.json, roles.parquet, report.md, report.html and charts.
+    """
     from whichwall.analyze.analysis import analyze_to_folder
     from whichwall.analyze.report.answer import answer
     from whichwall.analyze.report.role_check import checked

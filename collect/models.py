@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import msgspec
 import torch
+from safetensors import SafetensorError
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from whichwall.collect.device import Device, dtype_name, first_line
@@ -31,6 +33,17 @@ BACKENDS = {
     "cudnn": SDPBackend.CUDNN_ATTENTION,
 }
 LOCAL = "local"
+# What transformers raises over a model; the last two over damaged files of weights.
+UNLOADABLE = (
+    OSError,
+    ValueError,
+    KeyError,
+    ImportError,
+    AttributeError,
+    TypeError,
+    SafetensorError,
+    UnpicklingError,
+)
 
 
 @dataclass(frozen=True)
@@ -167,7 +180,12 @@ def _pretrained(source: Source, options: dict[str, Any], device: Device) -> Any:
     from transformers import AutoModelForCausalLM
 
     assert source.pretrained is not None
-    module: Any = AutoModelForCausalLM.from_pretrained(source.pretrained, **options)
+    module, loaded = AutoModelForCausalLM.from_pretrained(
+        source.pretrained, output_loading_info=True, **options
+    )
+    # transformers would fill these at random and only print a report.
+    if missing := sorted(loaded["missing_keys"]):
+        raise ValueError(f"{len(missing)} weights are not in its files, such as {missing[0]}")
     return module.to(device.torch)
 
 
@@ -194,7 +212,7 @@ def _explained(name: str) -> Iterator[None]:
     """Turn what transformers raises over a model into one line."""
     try:
         yield
-    except (OSError, ValueError, KeyError, ImportError, AttributeError, TypeError) as error:
+    except UNLOADABLE as error:
         raise CollectError(
             f"{name}: cannot be built or loaded ({first_line(error)}); check the id or path, the "
             "network, and that this transformers knows the model"

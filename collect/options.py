@@ -23,6 +23,7 @@ DUMMY, HUB = "dummy", "hub"
 DEFAULT_MODEL = {"cuda": "qwen2.5-0.5b", "cpu": "tiny"}
 DEFAULT_PROMPT = {"cuda": 1024, "cpu": 64}
 TRACES = Path("traces")
+MOST = 2**31 - 1  # what a column of counts can hold
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,9 @@ def _among(option: str, found: str, known: tuple[str, ...]) -> None:
 
 
 def _at_least(option: str, found: int | None, least: int) -> None:
-    if found is not None and found < least:
-        raise UsageError(f"{option} {found}: must be at least {least}")
+    if found is not None and not least <= found <= MOST:
+        bound = f"at least {least}" if found < least else f"at most {MOST:,}"
+        raise UsageError(f"{option} {found}: must be {bound}")
 
 
 def without_folders(name: str) -> str:

@@ -224,7 +224,9 @@ _PRODUCTS = frozenset({"matmul", "__matmul__", "__rmatmul__", "bmm", "baddbmm", 
 _GROUPED = frozenset({"linear", "mm", "addmm", "grouped_mm", "_grouped_mm"})
 _ACTIVATIONS = frozenset({"silu", "gelu", "relu", "sigmoid", "tanh"})
 _ATTENTION_CALLS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(_PRODUCTS | {"scaled_dot_product_attention"}, (roles.ATTENTION,)),
+    **dict.fromkeys(_PRODUCTS, (roles.ATTENTION,)),
+    # One kernel, or scores, mask and softmax one by one.
+    "scaled_dot_product_attention": (roles.ATTENTION, roles.SOFTMAX, roles.MASK),
     "softmax": (roles.SOFTMAX,),
 }
 _CALLS: dict[Place, dict[str, tuple[str, ...]]] = {

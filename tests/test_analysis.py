@@ -264,9 +264,9 @@ def test_a_report_replaces_an_earlier_one_whole_and_nothing_else(tmp_path: Path)
     inputs = analyze(open_run(DATA / "golden-v1"))
     out = tmp_path / "report"
     write_analysis(inputs, out)
-    (out / "left over").write_text("")
+    (out / "older-chart.svg").write_text("")
     write_analysis(inputs, out)
-    assert not (out / "left over").exists()
+    assert not (out / "older-chart.svg").exists()
     assert [p.name for p in tmp_path.iterdir()] == ["report"]
     mine = tmp_path / "mine"
     mine.mkdir()

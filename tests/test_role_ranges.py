@@ -102,7 +102,7 @@ OF_OPERATOR = {
     "aten::cos": {r.ROPE},
     "aten::polar": {r.ROPE},
     "aten::neg": {r.ROPE},
-    "aten::scaled_dot_product_attention": {r.ATTENTION},
+    "aten::scaled_dot_product_attention": {f"{r.ATTENTION}|{r.SOFTMAX}|{r.MASK}"},
     "aten::bmm": {r.ATTENTION, r.ROPE},  # some releases multiply positions and frequencies so
     "aten::silu": ACTIVATIONS,
     "aten::gelu": ACTIVATIONS,

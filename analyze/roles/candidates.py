@@ -6,6 +6,7 @@ would be there; a stage that cannot have it is absent. Order decides between wha
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from math import prod
 
 from whichwall.analyze.roles.compiled_kernels import read_compiled
 from whichwall.analyze.roles.dims import Dims
@@ -19,7 +20,7 @@ from whichwall.analyze.roles.kernel_words import (
 )
 from whichwall.analyze.roles.matmuls import batch_levels, weight_levels
 from whichwall.analyze.roles.operands import REPEAT, lookup, together
-from whichwall.analyze.roles.operators import Operator
+from whichwall.analyze.roles.operators import Operator, Shape
 from whichwall.analyze.roles.rules import MOE, POSSIBLE, RARE, RULES, Levels
 from whichwall.analyze.roles.stages import ROLE_OF, Stage
 from whichwall.analyze.roles.tensor_kinds import SELDOM, Kind, main_kinds, repeats_heads
@@ -51,10 +52,18 @@ class Candidates:
 
 def propose(op: Operator | None, kernel: str, dims: Dims) -> Candidates:
     """Return the stages that one kernel can belong to; none where nothing is known of it."""
-    if op and any(crossing in kernel for crossing in BUS_COPIES) and any(op.shapes):
+    if op and _crosses(kernel) and any(map(_holds_many, op.shapes)):
         return Candidates({})
     found = _of_compiled(op, kernel, dims) or _of_operator(op, kernel, dims)
     return replace(found, costs=_possible(found.costs, dims))
+
+
+def _crosses(kernel: str) -> bool:
+    return any(crossing in kernel for crossing in BUS_COPIES)
+
+
+def _holds_many(shape: Shape) -> bool:
+    return len(shape) > 1 or prod(shape) > 1
 
 
 def _possible(costs: Costs, dims: Dims) -> Costs:

@@ -36,6 +36,8 @@ STANDS_OUT = 2
 # Of an operator, so many shapes are told.
 SAID = 3
 
+FULL = "full"  # a model's norm of queries and keys, over all heads together
+
 FROM_MODEL = "the model given"
 FROM_WEIGHTS = "the widths of the weights"
 
@@ -57,6 +59,7 @@ class Dims:
     positions: int | None = None  # rows of the learned position table
     shards: int = 1  # ranks that share each layer
     dense: bool = False  # known to have no experts
+    flat_norms: bool = False  # queries and keys are known to be normalised over all heads
     inferred_from: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -118,6 +121,7 @@ def _of_model(model: Model) -> Dims:
         latent=frozenset(w for w in latent if w),
         value_dim=model.v_head_dim,
         positions=model.positions,
+        flat_norms=model.qk_norm == FULL,
         dense=model.experts is None and not model.assumed,
         inferred_from={"all": FROM_MODEL},
     )

@@ -1,10 +1,12 @@
 """Propose stages where not one tensor but how several go together tells the place."""
 
 from whichwall.analyze.roles.dims import Dims
-from whichwall.analyze.roles.operators import INTEGER_TYPES, Operator
-from whichwall.analyze.roles.rules import ADDS, CORE, NORMS, Levels, S, levels
+from whichwall.analyze.roles.operators import INTEGER_TYPES, Operator, Shape
+from whichwall.analyze.roles.rules import ADDS, CORE, LEANING, MASKS, NORMS, Levels, S, levels
 from whichwall.analyze.roles.tensor_kinds import Kind, repeats_heads
 from whichwall.analyze.roles.witnesses import is_append
+
+TRUTH, FULL_PRECISION = "bool", "float"  # types as recorded
 
 REPEAT = levels((S.CACHE,))
 APPEND = levels((S.CACHE,), (), (S.ROPE,))
@@ -15,10 +17,14 @@ BY_WEIGHT = levels((S.QK_NORM,))
 BY_ANGLE = levels((S.ROPE,))
 BY_NUMBER = levels((S.SCALE, S.SCORES, S.ATTEND), (S.SOFTMAX,), (S.ROPE, S.QKV))
 TO_ANGLES = levels((S.TURN,), (), (S.EXPERTS,))  # positions, to be multiplied by frequencies
+OF_TRUTHS = levels((S.MASK,), (S.LAYER_MASK, S.EXPERTS, S.SAMPLE)) | {S.POSITION: LEANING}
+TO_ROUTER = levels((S.ROUTE,), (), (S.EXPERTS,)) | dict.fromkeys(NORMS, LEANING)
 CAST_HEADS = levels((S.QK_NORM, S.ROPE, S.SCORES), (S.SOFTMAX,), (*CORE, S.CACHE))
 
 SUM_OF_TWO = levels((*ADDS, S.SHARED), (S.EMBED, S.EXPERTS))
 SUM_OF_HEADS = levels((S.ROPE,), (), (S.QK_NORM, *CORE))
+KEYS_BY_NUMBER = levels((S.SCALE, S.SCORES), (S.ATTEND,), MASKS)
+PLACES = levels((S.EMBED,), (S.POSITION, S.MASK), (S.CACHE, S.LAYER_MASK, S.TURN))
 QKV_BIAS = levels((S.QKV,), (S.QK_NORM,))
 BIAS = levels((), (*NORMS, S.OUT, S.DOWN), (S.QKV, S.EMBED))
 SCALED = levels((S.EMBED, *ADDS, S.SCALE), NORMS, (S.QKV, S.EXPERTS, S.OUT))
@@ -39,6 +45,10 @@ def together(op: Operator, dims: Dims, kind: Kind) -> Levels | None:
         return _multiplied(op, dims, kind)
     if op.word == "add" and kind in (Kind.HIDDEN, Kind.ALL_HEADS):
         return _added(op, kind)
+    if op.word == "add" and kind == Kind.WHOLE:
+        return PLACES if _shifts_positions(op, dims) else None
+    if op.word == "sum" and op.types[0] == TRUTH:
+        return OF_TRUTHS
     return None
 
 
@@ -73,9 +83,18 @@ def _copied(op: Operator, dims: Dims, kind: Kind) -> Levels | None:
         return REPEAT
     if len(op.types) < 2 or op.types[0] == op.types[1]:
         return None
+    if TRUTH in op.types[:2] and kind in (Kind.WHOLE, Kind.OTHER):
+        return OF_TRUTHS
     if op.types[1] in INTEGER_TYPES and len(op.shapes[0]) == 3:
         return TO_ANGLES
+    if kind == Kind.HIDDEN and dims.experts and _widens_rows(op):
+        return TO_ROUTER
     return CAST_HEADS if kind in (Kind.HEADS, Kind.ALL_HEADS) else None
+
+
+def _widens_rows(op: Operator) -> bool:
+    """Tell [rows, hidden] made ready to be multiplied in full precision; norms keep a batch."""
+    return len(op.shapes[0]) == 2 and op.types[0] == FULL_PRECISION
 
 
 def _multiplied(op: Operator, dims: Dims, kind: Kind) -> Levels | None:
@@ -84,6 +103,8 @@ def _multiplied(op: Operator, dims: Dims, kind: Kind) -> Levels | None:
         return TO_ANGLES
     whole = op.shapes[op.main or 0]
     other = next((s for i, s in enumerate(op.shapes) if i != op.main), ())
+    if other == () and _are_turned_keys(whole, dims):
+        return KEYS_BY_NUMBER
     if kind == Kind.HIDDEN:
         return SCALED if other == () else None
     if kind == Kind.ALL_HEADS:
@@ -104,6 +125,21 @@ def _turns_positions(op: Operator, dims: Dims) -> bool:
     positions, frequencies = op.shapes
     one_each = len(positions) > 1 and positions[-1] == 1
     return one_each and len(frequencies) == 1 and frequencies[0] <= dims.head_dim // 2
+
+
+def _are_turned_keys(shape: Shape, dims: Dims) -> bool:
+    """Tell keys [batch, heads, size, tokens], laid out to be multiplied by queries."""
+    return (
+        dims.head_dim is not None
+        and len(shape) == 4
+        and shape[1] in (dims.heads, dims.kv_heads)
+        and shape[2] == dims.head_dim
+    )
+
+
+def _shifts_positions(op: Operator, dims: Dims) -> bool:
+    """Tell positions [batch, tokens] plus a number: the first rows of their table are reserved."""
+    return dims.positions is not None and len(op.shapes[0]) == 2 and op.shapes[1:] == ((),)
 
 
 def _added(op: Operator, kind: Kind) -> Levels | None:

@@ -65,6 +65,6 @@ def _read_list(text: str | None) -> list[object]:
         return []
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     return found if isinstance(found, list) else []

@@ -132,6 +132,9 @@ _TAKE: Rules = {
     K.VOCAB: levels((S.SAMPLE,), (S.HEAD,)),
     K.MASK: levels(MASKS),
     K.OTHER: levels((S.EXPERTS,), (S.POSITION, S.CACHE), (S.SAMPLE, S.QKV, S.ROPE)),
+    # No decoder takes parts of a vector as wide: it has one number for each choice of an expert.
+    K.HIDDEN_VECTOR: levels((S.EXPERTS,)),
+    K.HEAD_VECTOR: levels((S.EXPERTS,)),
 }
 _LOOKUP: Rules = {**_TAKE, K.HIDDEN: levels((S.EMBED,), (S.EXPERTS,), (S.HEAD,))}
 _STATISTIC: Rules = {
@@ -211,8 +214,10 @@ _CHOOSE: Rules = {
     K.SPREAD: levels((S.EXPERTS,)),
     K.INNER: levels((S.EXPERTS,)),
 }
+# What is cut off at zero inside the MLP is its activation.
+_CUT_OFF: Rules = {**_CHOOSE, K.INNER: levels((S.ACT,), (S.EXPERTS,))}
 _FILL: Rules = {
-    K.SCALAR: levels(MASKS, (S.SAMPLE, S.POSITION), (S.EXPERTS,)),
+    K.SCALAR: levels(MASKS, (S.SAMPLE, S.POSITION), (S.EXPERTS, S.SOFTMAX)),
     K.MASK: levels(MASKS),
     K.WHOLE: levels((S.MASK, S.EXPERTS), (S.SAMPLE,)) | {S.POSITION: LEANING},
     K.EXPERT: levels((S.EXPERTS,), (S.ROUTE,)),
@@ -224,6 +229,8 @@ _FILL: Rules = {
     K.VOCAB: levels((S.SAMPLE,)),
     K.OTHER: levels((S.EXPERTS,), MASKS),
 }
+# A number that the host waits for, to choose how to go on.
+_READ_BACK: Rules = {K.SCALAR: levels((S.MASK,), (S.SAMPLE, S.POSITION), (S.EXPERTS,))}
 _ROTATE: Rules = {
     K.HEADS: levels((S.ROPE,)),
     K.HALF_HEADS: levels((S.ROPE,)),
@@ -260,12 +267,14 @@ RULES: Mapping[str, Rules] = {
     **dict.fromkeys(("histc", "bincount", "one_hot"), _always(levels((S.EXPERTS,)))),
     **dict.fromkeys(PICKS, _always(levels((S.SAMPLE,)))),
     **dict.fromkeys(COMPARISONS, _COMPARE),
-    **dict.fromkeys(("where", "masked_fill", "clamp", "clamp_min"), _CHOOSE),
+    **dict.fromkeys(("where", "masked_fill", "clamp"), _CHOOSE),
+    "clamp_min": _CUT_OFF,
+    "local_scalar_dense": _READ_BACK,
     **dict.fromkeys(("tril", "triu"), _always(levels(MASKS))),
     **dict.fromkeys(("fill", "zero", "full", "full_like", "scalar_tensor", "zeros", "ones"), _FILL),
     **dict.fromkeys(("arange", "range"), _always(_WHOLE)),
     **dict.fromkeys(("floor_divide", "remainder", "fmod"), _DIVIDE),
-    **dict.fromkeys(("cos", "sin"), _always(levels((S.TURN,), (), (S.ROPE,)))),
+    **dict.fromkeys(("cos", "sin", "polar"), _always(levels((S.TURN,), (), (S.ROPE,)))),
     **dict.fromkeys(("neg", "stack"), _ROTATE),
     "embedding": _always(levels((S.EMBED,))),
     "norm": _NORM,

@@ -98,7 +98,7 @@ def _rows(shape: Shape, dims: Dims) -> Kinds:
         found.append((Kind.HEADS, 0.0 if shape[1] > 1 else COINCIDENCE))
     widths = {dims.query_width, dims.kv_width, dims.value_width, *dims.latent}
     if last in widths:
-        found.append((Kind.ALL_HEADS, COINCIDENCE if found else 0.0))
+        found.append((Kind.ALL_HEADS, COINCIDENCE if found and not dims.flat_norms else 0.0))
     if dims.experts and dims.experts in (last, prod(shape[1:])):
         found.append((Kind.EXPERT, 0.0))
     if dims.experts and last == dims.experts_per_token and len(shape) == 2:
