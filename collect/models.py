@@ -180,9 +180,8 @@ def _pretrained(source: Source, options: dict[str, Any], device: Device) -> Any:
     from transformers import AutoModelForCausalLM
 
     assert source.pretrained is not None
-    module, loaded = AutoModelForCausalLM.from_pretrained(
-        source.pretrained, output_loading_info=True, **options
-    )
+    load: Any = AutoModelForCausalLM.from_pretrained  # its annotation knows no loading info
+    module, loaded = load(source.pretrained, output_loading_info=True, **options)
     # transformers would fill these at random and only print a report.
     if missing := sorted(loaded["missing_keys"]):
         raise ValueError(f"{len(missing)} weights are not in its files, such as {missing[0]}")

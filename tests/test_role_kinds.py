@@ -174,7 +174,7 @@ def biased_plain(shape: Shape) -> list[Part]:
     ]
 
 
-def experts(shape: Shape) -> list[Part]:
+def experts(shape: Shape, inner: int = INNER) -> list[Part]:
     rows, routed = shape.rows, shape.rows * CHOSEN
     return [
         (half("mm", [rows, HIDDEN], [HIDDEN, EXPERTS]), r.ROUTER),
@@ -184,10 +184,10 @@ def experts(shape: Shape) -> list[Part]:
         (("aten::index", [[rows, HIDDEN], [routed]], [HALF, LONG]), r.EXPERTS),
         (("aten::histc", [[routed], []], ["int", NUMBER]), r.EXPERTS),
         (("aten::cumsum", [[EXPERTS], []], ["int", NUMBER]), r.EXPERTS),
-        (half("_grouped_mm", [routed, HIDDEN], [EXPERTS, HIDDEN, 2 * INNER]), r.EXPERTS),
-        (half("silu", [routed, INNER]), r.EXPERTS),
-        (half("mul", [routed, INNER], [routed, INNER]), r.EXPERTS),
-        (half("_grouped_mm", [routed, INNER], [EXPERTS, INNER, HIDDEN]), r.EXPERTS),
+        (half("_grouped_mm", [routed, HIDDEN], [EXPERTS, HIDDEN, 2 * inner]), r.EXPERTS),
+        (half("silu", [routed, inner]), r.EXPERTS),
+        (half("mul", [routed, inner], [routed, inner]), r.EXPERTS),
+        (half("_grouped_mm", [routed, inner], [EXPERTS, inner, HIDDEN]), r.EXPERTS),
         (half("mul", [routed, HIDDEN], [routed, 1]), r.EXPERTS),
         (half("index", [routed, HIDDEN], [routed]), r.EXPERTS),
         (half("sum", [rows, CHOSEN, HIDDEN], []), r.EXPERTS),

@@ -93,6 +93,8 @@ OF_WEIGHT = {
 # A square weight is the output's, or any of four where queries are as wide.
 SQUARES = ({r.O_PROJ}, {r.O_PROJ, r.QKV_PROJ})
 
+# One call that may run scores, mask and softmax one by one.
+UNFUSED = f"{r.ATTENTION}|{r.SOFTMAX}|{r.MASK}"
 ACTIVATIONS = {r.ACTIVATION, f"{r.ACTIVATION}|{r.EXPERTS}"}
 # Operators that work for one part only, whatever the model.
 OF_OPERATOR = {
@@ -102,8 +104,9 @@ OF_OPERATOR = {
     "aten::cos": {r.ROPE},
     "aten::polar": {r.ROPE},
     "aten::neg": {r.ROPE},
-    "aten::scaled_dot_product_attention": {f"{r.ATTENTION}|{r.SOFTMAX}|{r.MASK}"},
-    "aten::bmm": {r.ATTENTION, r.ROPE},  # some releases multiply positions and frequencies so
+    "aten::scaled_dot_product_attention": {UNFUSED},
+    # Some releases multiply positions and frequencies so.
+    "aten::bmm": {r.ATTENTION, UNFUSED, r.ROPE},
     "aten::silu": ACTIVATIONS,
     "aten::gelu": ACTIVATIONS,
     "aten::relu": ACTIVATIONS,
