@@ -16,7 +16,7 @@ from whichwall.collect.role_ranges import RoleRanges
 from whichwall.collect.workload import Plan, Workload
 
 # The second pass tells whether roles repeat; more would say the same again.
-CHECKED = Plan(0.0, 0.0, 0.0, profiled_decodes=2, profiled_prefills=2, least_requests=1)
+CHECKED = Plan(0.0, 0.0, 0.0, profiled_decodes=2, profiled_prefills=2)
 
 
 class RangedDecoder(Decoder):

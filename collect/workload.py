@@ -24,15 +24,14 @@ class Plan:
     after_s: float
     profiled_decodes: int
     profiled_prefills: int
-    least_requests: int
 
 
 # Clean: power and clocks are averaged over up to 1 s and change every 100 ms, so a window below
 # 5 s says little about them. After: only a median is wanted of it. Profiled: a trace of a decode
 # step holds some 10,000 rows.
-FULL = Plan(1.0, 5.0, 2.0, 16, 4, 1)
+FULL = Plan(1.0, 5.0, 2.0, 16, 4)
 # One request at least; what needs a longer window stays null.
-QUICK = Plan(0.0, 0.5, 0.0, 4, 2, 1)
+QUICK = Plan(0.0, 0.5, 0.0, 4, 2)
 
 # Passes between the profiler's start-up and its recording: the first ones pay for its buffers.
 TRACE_WARMUPS = 3

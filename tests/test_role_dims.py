@@ -1,20 +1,10 @@
+from tests.decoder import MODEL
 from whichwall.analyze.roles.dims import FROM_MODEL, FROM_WEIGHTS, Dims, infer, measure
 from whichwall.analyze.roles.operators import Operator, Shape
 from whichwall.schemas.model import Model
 
 HALF, LONG = "c10::Half", "long int"
 
-MODEL = Model(
-    name="toy",
-    model_type="toy",
-    hidden=32,
-    intermediate=80,
-    layers=2,
-    heads=4,
-    kv_heads=2,
-    head_dim=8,
-    vocab=500,
-)
 OF_MODEL = Dims(
     hidden=32,
     vocab=500,

@@ -14,7 +14,7 @@ from whichwall.schemas.passes import Passes
 
 CPU = choose_device("cpu")
 BATCH, PROMPT, NEW = 2, 8, 4
-PLAN = Plan(0.0, 0.0, 0.0, profiled_decodes=2, profiled_prefills=2, least_requests=1)
+PLAN = Plan(0.0, 0.0, 0.0, profiled_decodes=2, profiled_prefills=2)
 
 
 def workload(mode: str, new_tokens: int = NEW) -> Workload:
