@@ -5,6 +5,7 @@ import json
 import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from pickle import UnpicklingError
@@ -149,7 +150,7 @@ def _transformers_config(source: Source) -> Any:
     if source.pretrained is not None:
         return AutoConfig.from_pretrained(source.pretrained)
     assert source.config is not None
-    return AutoConfig.for_model(**source.config)
+    return AutoConfig.for_model(**deepcopy(source.config))
 
 
 def _random(config: Any, options: dict[str, Any], device: Device) -> Any:
