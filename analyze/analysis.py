@@ -15,7 +15,7 @@ from whichwall.analyze.report.inputs import ReportInputs
 from whichwall.analyze.report.write import write_report
 from whichwall.analyze.role_check import check_roles
 from whichwall.analyze.summary import summarize
-from whichwall.analyze.trace import read_reference, read_trace
+from whichwall.analyze.trace import own_reference, read_reference, read_trace
 from whichwall.schemas.destination import REPORT, plain, put_in_place, strangers_of_report
 from whichwall.schemas.errors import UsageError
 from whichwall.schemas.roles import Roles
@@ -45,7 +45,7 @@ def analyze(
         raise UsageError(
             f"a clean step of {clean_step_ms} ms; expected milliseconds above 0, below a day"
         )
-    known = None if reference is None else read_reference(reference)
+    known = own_reference(run) if reference is None else read_reference(reference)
     trace, measured = read_trace(run, reference=known), read_measurements(run)
     given = run.manifest.model or (known.model if known else None)
     calls = calls_of(trace.activities, trace.ops)

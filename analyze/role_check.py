@@ -39,7 +39,8 @@ def check_roles(run: Run, trace: Trace) -> RoleCheck | None:
     ranges = role_ranges(read_table(run, Ranges))
     if ranges.is_empty():
         return None
-    checked = read_trace(run, role_check=True) if run.manifest.role_check else trace
+    apart = run.manifest.role_check
+    checked = read_trace(run, aside=apart) if apart else trace
     if checked.activities.height:
         judged = verdicts(checked.activities, checked.roles, ranges)
         rest = checked.activities.height - judged.height

@@ -45,7 +45,9 @@ class Trace:
     external_ids_trusted: bool
 
 
-def read_trace(run: Run, *, role_check: bool = False, reference: Reference | None = None) -> Trace:
+def read_trace(
+    run: Run, *, aside: RankFacts | None = None, reference: Reference | None = None
+) -> Trace:
     """Read and link a run's trace tables.
 
     Graph replays get the operators of their capture where this run or the reference recorded
@@ -53,18 +55,16 @@ def read_trace(run: Run, *, role_check: bool = False, reference: Reference | Non
 
     Args:
         run: an open run.
-        role_check: read the pass that was recorded to check roles by, in place of all else.
+        aside: read this trace, which the manifest keeps apart, in place of all else.
         reference: a run of the same model, eager or with the capture.
 
     Raises:
         InputError: a table is damaged, or the reference has nothing in common with the run.
     """
     launches, ops, overheads, everything, ranges = (
-        _rows(run, table, role_check=role_check)
-        for table in (Launches, Ops, Overheads, Kernels, Ranges)
+        _rows(run, table, aside) for table in (Launches, Ops, Overheads, Kernels, Ranges)
     )
-    checked = run.manifest.role_check
-    ranks = [checked] if role_check and checked else run.manifest.ranks
+    ranks = [aside] if aside else run.manifest.ranks
     valid = _valid(everything, [launches, ops, overheads], ranks)
     unmarked = with_captured(link(valid, launches, ops), captured(launches, ops))
     if reference is not None:
@@ -93,14 +93,13 @@ def read_trace(run: Run, *, role_check: bool = False, reference: Reference | Non
     )
 
 
-def _rows(run: Run, table: type[Table], *, role_check: bool) -> pl.DataFrame:
-    """Return the rows of a table that belong to the check of roles, or all others."""
-    rows, checked = read_table(run, table), run.manifest.role_check
-    if checked is None:
-        return rows
+def _rows(run: Run, table: type[Table], aside: RankFacts | None) -> pl.DataFrame:
+    """Return the rows of a table that belong to a trace kept apart, or to none such."""
+    rows, apart = read_table(run, table), (run.manifest.role_check, run.manifest.reference)
     # Every table of a trace calls this column the same.
-    mine = pl.col(Kernels.point) == checked.point
-    return rows.filter(mine if role_check else ~mine)
+    if aside is not None:
+        return rows.filter(pl.col(Kernels.point) == aside.point)
+    return rows.filter(~pl.col(Kernels.point).is_in([facts.point for facts in apart if facts]))
 
 
 def _valid(kernels: pl.DataFrame, host: list[pl.DataFrame], ranks: list[RankFacts]) -> pl.DataFrame:
@@ -120,11 +119,21 @@ def read_reference(run: Run) -> Reference:
     Raises:
         InputError: it holds neither kernels nor a capture, or a table is damaged.
     """
-    trace = read_trace(run)
-    found = captured(trace.launches, trace.ops).named()
-    if not trace.activities.height and not found.ops:
+    found = _reference(run, None)
+    if not found.activities.height and not found.captured.ops:
         raise InputError(
             f"{run.path}: no GPU activity and no capture of a graph in it; expected an eager run "
             "of the same model, or its capture, as --reference"
         )
+    return found
+
+
+def own_reference(run: Run) -> Reference | None:
+    """Read the reference that a run of graph replays recorded beside itself; None without one."""
+    return _reference(run, run.manifest.reference) if run.manifest.reference else None
+
+
+def _reference(run: Run, aside: RankFacts | None) -> Reference:
+    trace = read_trace(run, aside=aside)
+    found = captured(trace.launches, trace.ops).named()
     return Reference(str(run.path), trace.activities, trace.roles, found, trace.model)

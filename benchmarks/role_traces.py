@@ -72,10 +72,10 @@ def record(name: str, attention: str, config: Config, device: Device, out: Path)
     with tempfile.TemporaryDirectory() as folder:
         described = Path(folder) / f"{name}.config.json"
         described.write_text(json.dumps(config))
-        for phase in (DECODE, PREFILL):
+        for phase, new in ((DECODE, NEW_TOKENS), (PREFILL, 1)):
             trace = Path(folder) / f"{name}_{attention}_{phase}.json"
             with torch.no_grad():
-                record_roles(built.module, device, phase, prompt, NEW_TOKENS, trace)
+                record_roles(built.module, device, prompt, new, trace)
             run = out / trace.stem
             import_run([trace], run, model=described, overwrite=True)
 

@@ -11,7 +11,11 @@ LAST_LOGITS = "logits_to_keep"
 
 
 class Decoder:
-    """A causal language model, with greedy choice of the next token on the device."""
+    """A causal language model, with greedy choice of the next token on the device.
+
+    This one launches every kernel by itself, and its cache grows by a token a step; engines that
+    do otherwise derive from it.
+    """
 
     def __init__(self, model: Any) -> None:
         """Find out how this release names things."""
@@ -20,6 +24,17 @@ class Decoder:
         self._cache = next(name for name in CACHE_NAMES if name in names)
         # As generation does it: the head works on the last position only.
         self._options = {"use_cache": True} | ({LAST_LOGITS: 1} if LAST_LOGITS in names else {})
+
+    def make_ready(self, prompt: torch.Tensor, new_tokens: int) -> None:
+        """Prepare requests of this prompt's shape (batch, length): allocate, capture or compile.
+
+        Args:
+            prompt: token ids of shape (batch, length) on the device.
+            new_tokens: tokens of a request, the first from its prefill; 1: prefills only.
+        """
+
+    def renew(self) -> None:
+        """Make anew what a profiler that started since could not see: captured graphs."""
 
     def prefill(self, tokens: torch.Tensor) -> tuple[torch.Tensor, Any]:
         """Run a prompt of shape (batch, length); return next tokens (batch, 1) and the cache."""

@@ -32,6 +32,10 @@ class Device:
         """Return `cuda` or `cpu`, as --device takes it."""
         return self.torch.type
 
+    def most_allocated(self) -> int | None:
+        """Return the most bytes that tensors have held on it so far; None for a CPU."""
+        return torch.cuda.max_memory_allocated(self.torch) if self.is_gpu else None
+
     def synchronize(self) -> None:
         """Wait until the device has done everything it was given."""
         if self.is_gpu:

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from whichwall.schemas.errors import UsageError
-from whichwall.schemas.points import Points
 
 DECODE, PREFILL = "decode", "prefill"
 MODES = (DECODE, PREFILL)
-ENGINES = ("eager",)
+EAGER, STATIC_CACHE, CUDA_GRAPH = "eager", "static-cache", "cuda-graph"
+COMPILE, COMPILE_REDUCE_OVERHEAD = "compile", "compile-reduce-overhead"
+ENGINES = (EAGER, STATIC_CACHE, CUDA_GRAPH, COMPILE, COMPILE_REDUCE_OVERHEAD)
 DEVICES = ("auto", "cuda", "cpu")
 # The last four are backends of scaled dot product attention, forced one at a time.
 ATTENTIONS = ("auto", "eager", "sdpa", "math", "efficient", "flash", "cudnn")
@@ -33,7 +34,7 @@ class CollectOptions:
     mode: str = DECODE
     model: str | None = None
     weights: str = DUMMY
-    engine: str = "eager"
+    engine: str = EAGER
     attention: str = "auto"
     dtype: str = "auto"
     prompt_tokens: int | None = None
@@ -98,7 +99,9 @@ def default_out(mode: str, model: str, device: str, utc: str) -> Path:
     return TRACES / f"{mode}-{slug(model.rpartition('/')[2])}-{slug(device)}-{utc}"
 
 
-def command_line(options: CollectOptions, model: str, device: str, point: dict[str, object]) -> str:
+def command_line(
+    options: CollectOptions, model: str, device: str, dtype: str, prompt_tokens: int
+) -> str:
     """Return a command that would collect this again, with every default spelled out.
 
     Rebuilt from the options rather than taken from argv, so no folder of this machine is in it.
@@ -109,7 +112,7 @@ def command_line(options: CollectOptions, model: str, device: str, point: dict[s
     else:
         words += ["--weights", without_folders(options.weights)]
     words += ["--engine", options.engine, "--attention", options.attention]
-    words += ["--dtype", point[Points.dtype], "--prompt-tokens", point[Points.prompt_tokens]]
+    words += ["--dtype", dtype, "--prompt-tokens", prompt_tokens]
     if options.mode == DECODE:
         words += ["--new-tokens", options.new_tokens]
     words += ["--batch-size", options.batch_size, "--device", device]

@@ -25,9 +25,12 @@ def annotation(phase: str, index: int) -> str:
 class PassLog:
     """Run passes and keep a row of the passes table for each."""
 
-    def __init__(self, device: Device, batch: int) -> None:
+    def __init__(
+        self, device: Device, batch: int, *, point: int = 0, visit: int | None = None
+    ) -> None:
         """Start with no rows; on a GPU, one pair of events serves all passes."""
         self.rows: list[dict[str, object]] = []
+        self.point, self.visit = point, visit
         self.device = device
         self.batch = batch
         self._next: Counter[str] = Counter()
@@ -58,11 +61,12 @@ class PassLog:
         wall_ns = time.perf_counter_ns() - begin
         self.rows.append(
             {
-                Passes.point: 0,
+                Passes.point: self.point,
                 Passes.rank: 0,
                 Passes.stage: stage,
                 Passes.phase: phase,
                 Passes.index: index,
+                Passes.visit: self.visit,
                 Passes.start_ns: start_ns,
                 Passes.wall_ns: wall_ns,
                 Passes.gpu_ns: self._between(),

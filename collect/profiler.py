@@ -47,7 +47,12 @@ class TraceSession:
         self._finished = False
 
     def __enter__(self) -> "TraceSession":
-        """Start the profiler up."""
+        """Start the profiler up.
+
+        CUPTI of an earlier session is taken down within the next CUDA calls; a session that
+        starts before that records no kernel.
+        """
+        self._launch_a_few()
         self._profile.prepare_trace()
         return self
 
@@ -57,6 +62,9 @@ class TraceSession:
         with _without_noise():
             self._profile.start_trace()
         self._recording = True
+        self._launch_a_few()
+
+    def _launch_a_few(self) -> None:
         if self.device.is_gpu:
             scratch = torch.zeros(1, device=self.device.torch)
             for _ in range(LEADING_KERNELS):
@@ -95,7 +103,7 @@ class TraceSession:
         if not path.is_file():
             raise OSError(errno.ENOSPC, "the profiler could not write its trace", str(path))
 
-    def facts(self, kernels: int, launches_without_kernel: int) -> ProfilerFacts:
+    def facts(self) -> ProfilerFacts:
         """Return how the trace was taken, with CUPTI's variables as they are now.
 
         torch itself may have changed them while the profiler started.
@@ -106,8 +114,6 @@ class TraceSession:
             with_stack=False,
             teardown_cupti=os.environ.get(TEARDOWN),
             disable_cupti_lazy_reinit=os.environ.get(NO_LAZY_REINIT),
-            kernels=kernels,
-            launches_without_kernel=launches_without_kernel,
         )
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import torch
 
-from whichwall.collect.device import Device, choose_device, choose_dtype, dtype_name
+from whichwall.collect.device import Device, choose_device, choose_dtype
 from whichwall.collect.models import Built, Source, find_source
 from whichwall.collect.options import (
     DECODE,
@@ -15,11 +15,12 @@ from whichwall.collect.options import (
     CollectOptions,
     default_out,
 )
+from whichwall.collect.point import Point
 from whichwall.collect.workload import FULL, QUICK, Plan
+from whichwall.collect.writing import Origin
 from whichwall.schemas.errors import UsageError
 from whichwall.schemas.folder import RunWriter
 from whichwall.schemas.model import Model
-from whichwall.schemas.points import DONE, Points
 
 
 @dataclass(frozen=True)
@@ -55,30 +56,37 @@ def default_writer(request: Request) -> RunWriter:
     return RunWriter(out, overwrite=request.options.overwrite)
 
 
-def point_row(request: Request, built: Built) -> dict[str, object]:
-    """Return the row of the points table.
+def origin(request: Request, model: Model, command: str) -> Origin:
+    """Return how the run came to be, for its manifest."""
+    return Origin(
+        mode=request.options.mode,
+        command=command,
+        created_ns=request.created_ns,
+        on_gpu=request.device.is_gpu,
+        model=model,
+        weights=request.source.weights,
+    )
+
+
+def single_point(request: Request, built: Built) -> Point:
+    """Return the one point of a plain run: decode or prefill as asked for.
 
     Raises:
         UsageError: the model has learned positions, and fewer than the request needs.
     """
     options = request.options
-    decodes = options.mode == DECODE
-    new = options.new_tokens if decodes else 1
-    prompt = _prompt_tokens(options.prompt_tokens, request.device, built.facts, new)
-    return {
-        Points.point: 0,
-        Points.engine: options.engine,
-        Points.attention: built.attention,
-        Points.dtype: dtype_name(request.dtype),
-        Points.batch: options.batch_size,
-        Points.context_tokens: prompt if decodes else 0,
-        Points.prompt_tokens: prompt,
-        Points.new_tokens: new,
-        Points.outcome: DONE,
-    }
+    new = options.new_tokens if options.mode == DECODE else 1
+    return Point(
+        number=0,
+        engine=options.engine,
+        attention=built.attention,
+        batch=options.batch_size,
+        prompt_tokens=prompt_tokens(options.prompt_tokens, request.device, built.facts, new),
+        new_tokens=new,
+    )
 
 
-def _prompt_tokens(asked: int | None, device: Device, model: Model, new_tokens: int) -> int:
+def prompt_tokens(asked: int | None, device: Device, model: Model, new_tokens: int) -> int:
     """Return the prompt's length: as asked, else the default as far as positions reach."""
     wanted = asked or DEFAULT_PROMPT[device.kind]
     if model.positions is None:

@@ -14,6 +14,7 @@ from whichwall.collect.passes import PassLog
 from whichwall.collect.profiler import TraceSession
 from whichwall.collect.role_ranges import RoleRanges
 from whichwall.collect.workload import Plan, Workload
+from whichwall.schemas.manifest import ProfilerFacts
 
 # The second pass tells whether roles repeat; more would say the same again.
 CHECKED = Plan(0.0, 0.0, 0.0, profiled_decodes=2, profiled_prefills=2)
@@ -33,24 +34,24 @@ class RangedDecoder(Decoder):
 
 
 def record_roles(
-    module: Any, device: Device, mode: str, prompt: torch.Tensor, new_tokens: int, trace: Path
-) -> None:
+    module: Any, device: Device, prompt: torch.Tensor, new_tokens: int, trace: Path
+) -> ProfilerFacts:
     """Record a few passes of a model under ranges, into a file.
 
     Args:
         module: a causal language model on the device.
         device: where it is.
-        mode: `decode` or `prefill`.
         prompt: token ids of shape (batch, length) on the device.
-        new_tokens: tokens of a request, the first from its prefill.
+        new_tokens: tokens of a request, the first from its prefill; 1: prefills are recorded.
         trace: where Kineto's JSON goes.
     """
     with RoleRanges(module) as ranges, TraceSession(device) as session:
         decoder = RangedDecoder(module, ranges)
         log = PassLog(device, prompt.shape[0])
-        workload = Workload(decoder, log, mode, prompt, new_tokens)
+        workload = Workload(decoder, log, prompt, new_tokens)
         workload.warm_profiled(CHECKED)
         session.start()
         workload.run_profiled(CHECKED)
         session.stop()
     session.export(trace)
+    return session.facts()

@@ -1,39 +1,56 @@
 """One run from device to folder: every stage of a point, in the one order that keeps it honest.
 
 Sampler on, warm up, clean passes, limits of memory and launches, profiled passes, clean passes
-again, idle time in a graph, limit of arithmetic, a pass to check roles by. The clean passes and
-the cost of launches are timed in a process in which no profiler has run yet. The idle time takes
-a second trace, and the matrix product heats the card, so these come late; the pass that checks
-roles is slowed by its ranges, and nothing is timed any more.
+again, idle time in a graph, limit of arithmetic, passes to tell and to check roles by. The clean
+passes and the cost of launches are timed in a process in which no profiler has run yet. The idle
+time takes a second trace, and the matrix product heats the card, so these come late; passes that
+tell or check roles are slowed by what they record, and nothing is timed any more.
 """
 
+import time
 from pathlib import Path
 
 import torch
 
 from whichwall.collect.ceilings import CeilingLog, measure_matmul, measure_streams_and_launches
-from whichwall.collect.decoder import Decoder
-from whichwall.collect.device import Device
+from whichwall.collect.device import Device, dtype_name
 from whichwall.collect.energy import metered
+from whichwall.collect.engines.make import make_decoder
 from whichwall.collect.environment import find_sharing, read_environment, read_gpu
 from whichwall.collect.failures import explained
 from whichwall.collect.models import Built, build, forced_attention
 from whichwall.collect.node_idle import measure_node_idle, time_replay
 from whichwall.collect.nvml import open_gpu
-from whichwall.collect.options import CollectOptions
+from whichwall.collect.options import (
+    CUDA_GRAPH,
+    EAGER,
+    STATIC_CACHE,
+    CollectOptions,
+    command_line,
+)
 from whichwall.collect.passes import PassLog
+from whichwall.collect.point import Point
 from whichwall.collect.profiler import TraceSession
 from whichwall.collect.progress import Reporter, reporting
-from whichwall.collect.record import Measured, write_run
-from whichwall.collect.request import Request, default_writer, point_row, resolve
+from whichwall.collect.request import Request, default_writer, origin, resolve, single_point
 from whichwall.collect.role_check import record_roles
 from whichwall.collect.sampler import Sampler
 from whichwall.collect.workload import Plan, Workload, random_prompt
+from whichwall.collect.writing import Measured, Row, TakenTrace, find_unstable, write_run
 from whichwall.schemas import passes
 from whichwall.schemas.folder import RunWriter
 from whichwall.schemas.points import Points
 
-TRACE_FILE, GRAPH_TRACE_FILE, ROLE_TRACE_FILE = "trace.json", "graph.json", "roles.json"
+TRACE_FILE, GRAPH_TRACE_FILE = "trace.json", "graph.json"
+ROLE_TRACE_FILE, REFERENCE_TRACE_FILE = "roles.json", "reference.json"
+
+# What is recorded beside the measured point 0 stands at points of its own.
+ROLE_CHECK, REFERENCE = 1, 2
+ROLES_ONLY, REFERENCE_ONLY = "recorded only to check roles by", "recorded only to tell roles by"
+# A replay names no operator; the same pass run kernel by kernel does.
+TOLD_BY = {CUDA_GRAPH: STATIC_CACHE}
+# The second pass tells whether roles repeat; more would say the same again.
+REFERENCE_PLAN = Plan(0.0, 0.0, 0.0, profiled_decodes=2, profiled_prefills=2)
 
 
 def run(options: CollectOptions, writer: RunWriter | None) -> Path:
@@ -51,21 +68,23 @@ def run(options: CollectOptions, writer: RunWriter | None) -> Path:
     with writer, failing, reporting() as reporter, open_gpu(device.uuid):
         reporter.stage(f"building {source.name}")
         built = build(source, device, request.dtype, options.attention)
-        point = point_row(request, built)
-        measured = _measure(request, built, point, writer.folder / TRACE_FILE, reporter)
+        point = single_point(request, built)
+        measured = _measure(request, built, point, writer.folder, reporter)
         reporter.stage("writing the run")
-        return write_run(writer, request, built, measured)
+        name = dtype_name(request.dtype)
+        command = command_line(options, source.name, device.kind, name, point.prompt_tokens)
+        return write_run(writer, origin(request, built.facts, command), measured)
 
 
 def _measure(
-    request: Request, built: Built, point: dict[str, object], trace: Path, reporter: Reporter
+    request: Request, built: Built, point: Point, folder: Path, reporter: Reporter
 ) -> Measured:
     """Run every stage under the sampler."""
     device, plan, options = request.device, request.plan, request.options
-    log = PassLog(device, options.batch_size)
-    length = int(str(point[Points.prompt_tokens]))
-    prompt = random_prompt(options.batch_size, length, built.facts.vocab, device.torch)
-    workload = Workload(Decoder(built.module), log, options.mode, prompt, options.new_tokens)
+    log = PassLog(device, point.batch)
+    prompt = random_prompt(point.batch, point.prompt_tokens, built.facts.vocab, device.torch)
+    decoder = make_decoder(point.engine, built.module, device)
+    workload = Workload(decoder, log, prompt, point.new_tokens)
     ceilings = CeilingLog(device)
     # Gradients are off as in generation, which uses this rather than inference mode.
     with (
@@ -75,51 +94,96 @@ def _measure(
     ):
         reporter.stage("starting nvidia-smi")
         sampler.start()
+        reporter.stage(f"making {point.engine} ready")
+        setup_ns = _make_ready(workload, point, device)
         reporter.stage("warming up")
         workload.repeat(passes.WARMUP, plan.warmup_s, 1, reporter)
         reporter.stage("clean passes")
         with metered(device.uuid) as meter:
             workload.repeat(passes.CLEAN, plan.clean_s, options.repeat, reporter)
+        row = point.row(request.dtype, setup_ns=setup_ns, memory_bytes=device.most_allocated())
         reporter.stage("measuring limits")
         measure_streams_and_launches(ceilings, request.dtype)
         replay = time_replay(ceilings, request.dtype) if device.is_gpu else None
         reporter.stage("profiled passes")
-        session = _profile(workload, plan, device, trace)
+        trace = profile(workload, plan, device, folder / TRACE_FILE)
         reporter.stage("clean passes again")
         workload.repeat(passes.AFTER, plan.after_s, 1, reporter)
         reporter.stage("measuring limits that come last")
         if replay is not None:
-            graph_trace = trace.with_name(GRAPH_TRACE_FILE)
-            measure_node_idle(ceilings, request.dtype, replay, graph_trace)
+            measure_node_idle(ceilings, request.dtype, replay, folder / GRAPH_TRACE_FILE)
         measure_matmul(ceilings, request.dtype)
         sampled = sampler.finish()
-        role_trace = None
-        if options.check_roles:
-            reporter.stage("recording what roles are right")
-            role_trace = trace.with_name(ROLE_TRACE_FILE)
-            record_roles(built.module, device, options.mode, prompt, options.new_tokens, role_trace)
-    gpu = read_gpu(device)
+        reporter.stage("recording what tells and checks roles")
+        asides = _record_asides(request, built, point, prompt, folder)
+    gpu, phase = read_gpu(device), passes.DECODE if workload.steps else passes.PREFILL
     return Measured(
-        point=point,
-        passes=log,
+        points=[row, *(_aside_row(row, number) for number in asides)],
+        passes=log.rows,
         ceilings=ceilings.rows,
         samples=sampled,
         energy=meter.facts,
-        trace=trace,
-        role_trace=role_trace,
-        session=session,
+        traces=[trace],
+        role_trace=asides.get(ROLE_CHECK),
+        reference_trace=asides.get(REFERENCE),
         gpu=gpu,
         environment=read_environment(),
-        sharing=find_sharing(device, gpu),
+        diagnostics=[
+            *find_sharing(device, gpu),
+            *find_unstable(log.walls(passes.CLEAN, phase), phase),
+        ],
     )
 
 
-def _profile(workload: Workload, plan: Plan, device: Device, trace: Path) -> TraceSession:
-    """Record the profiled passes into a file."""
+def _make_ready(workload: Workload, point: Point, device: Device) -> int:
+    """Prepare the engine, and return how long it took."""
+    device.synchronize()
+    begin = time.perf_counter_ns()
+    workload.decoder.make_ready(workload.prompt, point.new_tokens)
+    device.synchronize()
+    return time.perf_counter_ns() - begin
+
+
+def profile(workload: Workload, plan: Plan, device: Device, path: Path) -> TakenTrace:
+    """Record the profiled passes of a workload into a file."""
     with TraceSession(device) as session:
+        workload.decoder.renew()
         workload.warm_profiled(plan)
         session.start()
         workload.run_profiled(plan)
         session.stop()
-    session.export(trace)
-    return session
+    session.export(path)
+    return TakenTrace(path, session.facts(), workload.log.point)
+
+
+def _record_asides(
+    request: Request, built: Built, point: Point, prompt: torch.Tensor, folder: Path
+) -> dict[int, TakenTrace]:
+    """Record what is no measurement, each at a point of its own."""
+    taken: dict[int, TakenTrace] = {}
+    device = request.device
+    if teller := TOLD_BY.get(point.engine):
+        decoder = make_decoder(teller, built.module, device)
+        decoder.make_ready(prompt, point.new_tokens)
+        log = PassLog(device, point.batch, point=REFERENCE)
+        workload = Workload(decoder, log, prompt, point.new_tokens)
+        path = folder / REFERENCE_TRACE_FILE
+        taken[REFERENCE] = profile(workload, REFERENCE_PLAN, device, path)
+    if request.options.check_roles:
+        path = folder / ROLE_TRACE_FILE
+        facts = record_roles(built.module, device, prompt, point.new_tokens, path)
+        taken[ROLE_CHECK] = TakenTrace(path, facts, ROLE_CHECK)
+    return taken
+
+
+def _aside_row(row: Row, number: int) -> Row:
+    """Return the row of a point that is no measurement: run kernel by kernel, and not timed."""
+    engine = EAGER if number == ROLE_CHECK else TOLD_BY[str(row[Points.engine])]
+    return {
+        **row,
+        Points.point: number,
+        Points.engine: engine,
+        Points.reason: ROLES_ONLY if number == ROLE_CHECK else REFERENCE_ONLY,
+        Points.setup_ns: None,
+        Points.memory_bytes: None,
+    }

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import torch
 
 from whichwall.collect.decoder import Decoder
-from whichwall.collect.options import DECODE
 from whichwall.collect.passes import PassLog
 from whichwall.collect.progress import Reporter
 from whichwall.schemas import passes
@@ -38,18 +37,17 @@ TRACE_WARMUPS = 3
 
 
 class Workload:
-    """One point: a model, a random prompt, and the passes that its mode is made of."""
+    """One point: a model, a random prompt, and the passes that a request is made of."""
 
     def __init__(
-        self, decoder: Decoder, log: PassLog, mode: str, prompt: torch.Tensor, new_tokens: int
+        self, decoder: Decoder, log: PassLog, prompt: torch.Tensor, new_tokens: int
     ) -> None:
-        """Take a prompt of shape (batch, length) on the device."""
+        """Take a prompt of shape (batch, length) on the device; one new token: prefills only."""
         self.decoder = decoder
         self.log = log
-        self.mode = mode
         self.prompt = prompt
         self.batch, self.length = prompt.shape
-        self.steps = new_tokens - 1 if mode == DECODE else 0
+        self.steps = new_tokens - 1
         self._last: tuple[torch.Tensor, object] | None = None
         self._context = 0
 

@@ -128,6 +128,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     energy: EnergyFacts | None = None
     profiler: ProfilerFacts | None = None
     role_check: RankFacts | None = None  # a trace at a point of its own, only to check roles by
+    reference: RankFacts | None = None  # likewise, kernel by kernel: tells roles of graph replays
     diagnostics: list[Diagnostic] = []
     files: dict[str, FileFacts] = {}
 

@@ -3,8 +3,9 @@
 from whichwall.schemas.table import INT32, INT64, TEXT, Column, Table
 
 WARMUP, CLEAN, PROFILED, AFTER = "warmup", "clean", "profiled", "after"
-PREFILL, DECODE = "prefill", "decode"
-STAGES, PHASES = (WARMUP, CLEAN, PROFILED, AFTER), (PREFILL, DECODE)
+# The last is the work of `collect --mode clocks --work matmul`: square matrix products.
+PREFILL, DECODE, MATMUL = "prefill", "decode", "matmul"
+STAGES, PHASES = (WARMUP, CLEAN, PROFILED, AFTER), (PREFILL, DECODE, MATMUL)
 
 
 class Passes(Table):
@@ -17,8 +18,12 @@ class Passes(Table):
     stage = Column(
         TEXT, "warmup, clean, profiled, or after (clean again).", required=True, choices=STAGES
     )
-    phase = Column(TEXT, "prefill or decode.", required=True, choices=PHASES)
+    phase = Column(TEXT, "prefill, decode or matmul.", required=True, choices=PHASES)
     index = Column(INT32, "Number of the pass within its stage, from 0.", required=True)
+    visit = Column(
+        INT32,
+        "Visit of its point, from 0: points of a sweep are visited in turn, each warmed up anew.",
+    )
     start_ns = Column(INT64, "Start on the host, Unix epoch.", "ns", required=True)
     wall_ns = Column(INT64, "Start to synchronised end on the host.", "ns", required=True)
     gpu_ns = Column(INT64, "Between CUDA events around the pass; null without a GPU.", "ns")

@@ -2,7 +2,8 @@
 
 from whichwall.schemas.table import INT32, INT64, TEXT, Column, Table
 
-DONE = "done"
+DONE, REFUSED, OUT_OF_MEMORY, INTERRUPTED = "done", "refused", "out_of_memory", "interrupted"
+OUTCOMES = (DONE, REFUSED, OUT_OF_MEMORY, INTERRUPTED)
 
 
 class Points(Table):
@@ -11,7 +12,8 @@ class Points(Table):
     NAME = "points"
 
     point = Column(INT32, "Number of the point within the run, from 0.", required=True)
-    engine = Column(TEXT, "What ran the model: eager, cuda-graph, compile, vllm, openai.")
+    label = Column(TEXT, "What the point is called among those of its run; null: by its number.")
+    engine = Column(TEXT, "What ran the model, as --engine names it.")
     attention = Column(TEXT, "Attention implementation asked for.")
     dtype = Column(TEXT, "Type of weights and activations, as torch names it.")
     batch = Column(INT32, "Sequences run together.", "sequences")
@@ -19,6 +21,11 @@ class Points(Table):
     prompt_tokens = Column(INT64, "Tokens of the prompt.", "tokens")
     new_tokens = Column(INT64, "Tokens generated in a request.", "tokens")
     outcome = Column(
-        TEXT, "How it ended: done, refused, out_of_memory, interrupted.", required=True
+        TEXT,
+        "How it ended: done, refused, out_of_memory, interrupted.",
+        required=True,
+        choices=OUTCOMES,
     )
-    reason = Column(TEXT, "Why it did not end in done.")
+    reason = Column(TEXT, "Why it did not end in done, or what else it was recorded for.")
+    setup_ns = Column(INT64, "Allocating, capturing or compiling before its first pass.", "ns")
+    memory_bytes = Column(INT64, "Most GPU memory allocated while it ran, weights too.", "bytes")

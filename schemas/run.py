@@ -18,14 +18,16 @@ from whichwall.schemas.launches import Launches
 from whichwall.schemas.manifest import Manifest, read_manifest
 from whichwall.schemas.ops import Ops
 from whichwall.schemas.overheads import Overheads
+from whichwall.schemas.parts import Parts
 from whichwall.schemas.passes import Passes
 from whichwall.schemas.points import Points
 from whichwall.schemas.ranges import Ranges
+from whichwall.schemas.requests import Requests
 from whichwall.schemas.samples import Samples
 from whichwall.schemas.table import Table
 
 RUN_TABLES: tuple[type[Table], ...] = (
-    Points, Passes, Kernels, Launches, Ops, Ranges, Overheads, Samples, Ceilings,
+    Points, Passes, Requests, Parts, Kernels, Launches, Ops, Ranges, Overheads, Samples, Ceilings,
 )  # fmt: skip
 
 
@@ -80,6 +82,16 @@ class Run:
     def passes(self) -> pl.LazyFrame:
         """Timings."""
         return self.scan(Passes)
+
+    @property
+    def requests(self) -> pl.LazyFrame:
+        """Whole requests, text to text."""
+        return self.scan(Requests)
+
+    @property
+    def parts(self) -> pl.LazyFrame:
+        """Parts of the model timed on their own."""
+        return self.scan(Parts)
 
     @property
     def kernels(self) -> pl.LazyFrame:

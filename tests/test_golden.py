@@ -28,11 +28,12 @@ def test_a_golden_run_is_as_it_was_written(golden: Path) -> None:
     assert golden.name == f"golden-v{manifest.schema_version}"
     on_disk = {path.name for path in golden.iterdir()}
     assert on_disk == {FILE, *manifest.files}
-    for name, stated in manifest.files.items():
-        assert file_facts(golden / name, stated.rows) == stated
+    for name, facts in manifest.files.items():
+        assert file_facts(golden / name, facts.rows) == facts
     run = open_run(golden)
     for table in RUN_TABLES:
-        assert run.scan(table).collect().height == manifest.files[file_name(table)].rows
+        stated = manifest.files.get(file_name(table))  # a table younger than the run has no file
+        assert run.scan(table).collect().height == (stated.rows if stated else 0)
 
 
 def test_each_schema_version_has_its_golden_run() -> None:

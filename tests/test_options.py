@@ -5,9 +5,6 @@ import pytest
 
 from whichwall.collect.options import CollectOptions, command_line, default_out, without_folders
 from whichwall.schemas.errors import UsageError
-from whichwall.schemas.points import Points
-
-POINT: dict[str, object] = {Points.dtype: "bfloat16", Points.prompt_tokens: 1024}
 
 
 @pytest.mark.parametrize(
@@ -38,7 +35,7 @@ def test_the_command_is_rebuilt_without_folders(tmp_path: Path) -> None:
     model = str(tmp_path / "secret" / "config.json")
     options = CollectOptions(model=model, quick=True, out=tmp_path / "run")
 
-    assert command_line(options, model, "cuda", POINT) == (
+    assert command_line(options, model, "cuda", "bfloat16", 1024) == (
         "whichwall collect --mode decode --model config.json --weights dummy --engine eager "
         "--attention auto --dtype bfloat16 --prompt-tokens 1024 --new-tokens 32 --batch-size 1 "
         "--device cuda --sample-interval-ms 100 --quick"
@@ -48,7 +45,7 @@ def test_the_command_is_rebuilt_without_folders(tmp_path: Path) -> None:
 def test_weights_of_a_folder_name_the_model_themselves(tmp_path: Path) -> None:
     folder = str(tmp_path / "mine")
 
-    assert command_line(CollectOptions(weights=folder), "mine", "cpu", POINT).startswith(
+    assert command_line(CollectOptions(weights=folder), "mine", "cpu", "bfloat16", 1024).startswith(
         "whichwall collect --mode decode --weights mine --engine eager"
     )
     with pytest.raises(UsageError, match="both name a model"):

@@ -210,7 +210,9 @@ def test_analyses_leave_the_check_alone_unless_asked_for_it(run: Path) -> None:
     opened = open_run(run)
 
     assert read_trace(opened).ops[Ops.point].unique().to_list() == [0]
-    assert read_trace(opened, role_check=True).ops[Ops.point].unique().to_list() == [1]
+    assert read_trace(opened, aside=opened.manifest.role_check).ops[
+        Ops.point
+    ].unique().to_list() == [1]
     assert set(read_trace(opened).marks["point"].to_list()) == {0}
 
 

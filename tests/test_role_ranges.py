@@ -15,7 +15,6 @@ from whichwall.analyze.containment import innermost
 from whichwall.analyze.role_check import role_ranges
 from whichwall.collect.device import choose_device
 from whichwall.collect.importer import import_run
-from whichwall.collect.options import DECODE, PREFILL
 from whichwall.collect.role_check import record_roles
 from whichwall.collect.role_ranges import RoleRanges
 from whichwall.collect.workload import random_prompt
@@ -127,11 +126,11 @@ def built(name: str, attention: str) -> Any:
     return make(config, attn_implementation=attention).eval()
 
 
-def recorded(model: Any, out: Path, mode: str = DECODE) -> pl.DataFrame:
+def recorded(model: Any, out: Path, new_tokens: int = 4) -> pl.DataFrame:
     """Return the operators with the name of the innermost range each ran in."""
     prompt = random_prompt(1, 8, VOCAB, torch.device("cpu"))
     with torch.no_grad():
-        record_roles(model, choose_device("cpu"), mode, prompt, 4, out / "trace.json")
+        record_roles(model, choose_device("cpu"), prompt, new_tokens, out / "trace.json")
     run = open_run(import_run([out / "trace.json"], out / "run"))
     ops, ranges = run.ops.collect(), role_ranges(run.ranges.collect())
     return ops.with_columns(ranges[Ranges.name].gather(innermost(ops, ranges)).alias(INSIDE))
@@ -174,7 +173,7 @@ def test_every_part_runs_in_a_range_of_its_role(name: str, attention: str, tmp_p
 
 @pytest.mark.parametrize(("name", "attention"), CASES)
 def test_layers_are_counted_from_the_first(name: str, attention: str, tmp_path: Path) -> None:
-    ops = recorded(built(name, attention), tmp_path, PREFILL)
+    ops = recorded(built(name, attention), tmp_path, 1)
     read = [read_range(where) for where in ops[INSIDE].drop_nulls().unique()]
 
     by_role: Found = defaultdict(set)

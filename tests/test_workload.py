@@ -5,7 +5,6 @@ import torch
 from whichwall.collect.decoder import Decoder
 from whichwall.collect.device import choose_device
 from whichwall.collect.models import build, find_source
-from whichwall.collect.options import DECODE, PREFILL
 from whichwall.collect.passes import PassLog
 from whichwall.collect.progress import reporting
 from whichwall.collect.workload import Plan, Workload, random_prompt
@@ -17,10 +16,10 @@ BATCH, PROMPT, NEW = 2, 8, 4
 PLAN = Plan(0.0, 0.0, 0.0, profiled_decodes=2, profiled_prefills=2)
 
 
-def workload(mode: str, new_tokens: int = NEW) -> Workload:
+def workload(new_tokens: int = NEW) -> Workload:
     built = build(find_source("tiny", "dummy"), CPU, torch.float32, "auto")
     prompt = random_prompt(BATCH, PROMPT, built.facts.vocab, CPU.torch)
-    return Workload(Decoder(built.module), PassLog(CPU, BATCH), mode, prompt, new_tokens)
+    return Workload(Decoder(built.module), PassLog(CPU, BATCH), prompt, new_tokens)
 
 
 def shape(row: dict[str, object]) -> tuple[object, ...]:
@@ -33,7 +32,7 @@ def shape(row: dict[str, object]) -> tuple[object, ...]:
 
 
 def test_a_request_is_its_prefill_and_a_step_for_every_further_token() -> None:
-    work = workload(DECODE)
+    work = workload()
 
     with torch.no_grad():
         work.request(passes.CLEAN)
@@ -47,7 +46,7 @@ def test_a_request_is_its_prefill_and_a_step_for_every_further_token() -> None:
 
 
 def test_passes_lie_in_order_on_the_host_s_clock_without_overlap() -> None:
-    work = workload(DECODE)
+    work = workload()
     before = time.time_ns()
 
     with torch.no_grad():
@@ -65,7 +64,7 @@ def test_passes_lie_in_order_on_the_host_s_clock_without_overlap() -> None:
 
 
 def test_whole_requests_are_repeated_as_often_as_asked() -> None:
-    work = workload(DECODE)
+    work = workload()
 
     with torch.no_grad(), reporting() as reporter:
         work.repeat(passes.CLEAN, 0.0, 3, reporter)
@@ -74,7 +73,7 @@ def test_whole_requests_are_repeated_as_often_as_asked() -> None:
 
 
 def test_profiled_steps_follow_a_prefill_and_a_warm_step_that_are_not_recorded() -> None:
-    work = workload(DECODE)
+    work = workload()
 
     with torch.no_grad():
         work.warm_profiled(PLAN)
@@ -89,7 +88,7 @@ def test_profiled_steps_follow_a_prefill_and_a_warm_step_that_are_not_recorded()
 
 
 def test_profiled_steps_never_outgrow_the_request() -> None:
-    work = workload(DECODE, new_tokens=2)
+    work = workload(new_tokens=2)
 
     with torch.no_grad():
         work.warm_profiled(PLAN)
@@ -98,8 +97,8 @@ def test_profiled_steps_never_outgrow_the_request() -> None:
     assert [row[Passes.stage] for row in work.log.rows] == ["warmup", "profiled"]
 
 
-def test_prefill_mode_runs_the_prompt_alone() -> None:
-    work = workload(PREFILL)
+def test_a_request_of_one_token_is_its_prompt_alone() -> None:
+    work = workload(1)
 
     with torch.no_grad():
         work.request(passes.CLEAN)

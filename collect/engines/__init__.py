@@ -1,0 +1,1 @@
+"""What can run a model's passes: one module per engine, all with a decoder's two calls."""
