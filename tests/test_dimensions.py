@@ -98,3 +98,27 @@ def test_without_gpu_activity_dimensions_come_from_the_operators_of_the_cpu() ->
 
 def test_nothing_called_has_no_dimensions() -> None:
     assert dimensions(WORK.clear(), ROLES.clear(), None) is None
+
+
+def test_more_key_heads_than_a_cache_holds_contradict_it_also_if_every_query_has_one() -> None:
+    everyone = WORK.with_columns(
+        pl.col(Activities.op_dims).str.replace_all("[1, 2, ", "[1, 4, ", literal=True)
+    )
+    (one,) = contradictions(everyone, ROLES, MODEL)
+    assert one.message.startswith("the config says kv_heads 2, shapes 4 (cat [[1, 4, 9, 8]")
+
+
+def test_keys_repeated_for_a_call_of_attention_contradict_nothing() -> None:
+    repeated = WORK.filter(pl.col(Activities.op_name) != "aten::cat").with_columns(
+        pl.col(Activities.op_dims).str.replace_all("[1, 2, 10, 8]", "[1, 4, 10, 8]", literal=True)
+    )
+    assert contradictions(repeated, ROLES, MODEL) == []
+
+
+def test_an_unknown_architecture_is_held_to_the_heads_that_its_config_states() -> None:
+    def kv_heads_of_unknown(count: int) -> list[str]:
+        return said(msgspec.structs.replace(MODEL, kv_heads=count, assumed=True))
+
+    assert kv_heads_of_unknown(4) == []  # as many as query heads: perhaps for want of a number
+    (one,) = kv_heads_of_unknown(1)
+    assert "kv_heads 1, shapes 2" in one

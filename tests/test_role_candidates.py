@@ -3,7 +3,9 @@ import json
 import pytest
 
 from whichwall.analyze.roles.candidates import Candidates, propose
+from whichwall.analyze.roles.compiled_kernels import read_compiled
 from whichwall.analyze.roles.dims import Dims
+from whichwall.analyze.roles.looks import DECISIVE
 from whichwall.analyze.roles.operators import Operator, read_operator
 from whichwall.analyze.roles.stages import ROLE_OF, Stage
 from whichwall.schemas import roles as r
@@ -163,6 +165,36 @@ def test_a_compiled_norm_that_adds_two_streams_names_the_residual() -> None:
         name, "[[1, 1, 32], [1, 32], [32], [1, 1, 32], []]", json.dumps([HALF] * 4 + ["Scalar"])
     )
     assert propose(read, name, DIMS).does == (r.NORM, r.RESIDUAL)
+
+
+def test_what_a_compiled_pass_copies_back_is_its_cache_as_far_as_order_allows() -> None:
+    name = "triton_poi_fused_add_copy__17"
+    scalars = read_operator(name, "[[], [], []]", '["long int", "long int", "Scalar"]')
+    for written in (scalars, None):
+        costs = propose(written, name, DIMS).costs
+        least = min(costs.values())
+        assert {ROLE_OF[s] for s in costs if costs[s] == least} == {r.KV_CACHE}
+        assert costs[Stage.MASK] < least + DECISIVE  # also optimizers copy what they keep
+
+
+def test_a_choice_that_a_compiled_pass_copies_back_is_sampling() -> None:
+    assert best(propose(None, "triton_red_fused_argmax_copy__3", DIMS)) == {r.SAMPLING}
+
+
+@pytest.mark.parametrize("words", ["_to_copy__unsafe_view_add", "add_copy", "_to_copy_mul"])
+def test_a_cast_and_a_plain_copy_are_not_copied_back(words: str) -> None:
+    found = read_compiled(f"triton_poi_fused_{words}_17", None, DIMS)
+    assert found is not None
+    assert "copy" in found.words
+    assert found.roles == ()
+
+
+def test_an_operand_of_attention_tells_the_role_among_those_that_shapes_allow() -> None:
+    name = "triton_poi_fused__scaled_dot_product_flash_attention_cat_clone_cos_where_6"
+    mask = read_operator(name, "[[], [1, 1, 1, 99], []]", f'["{LONG}", "{HALF}", "Scalar"]')
+    assert propose(None, name, DIMS, r.KV_CACHE).does == (r.KV_CACHE,)
+    assert best(propose(None, name, DIMS, r.KV_CACHE)) == {r.KV_CACHE}
+    assert r.KV_CACHE not in propose(mask, name, DIMS, r.KV_CACHE).does
 
 
 @pytest.mark.parametrize("text", ["", "null", "not json", "{}", "[1, null]"])

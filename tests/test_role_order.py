@@ -74,6 +74,14 @@ def test_a_new_pass_counts_its_layers_anew() -> None:
     assert layers(*PASS, *PASS) == LAYERS + LAYERS
 
 
+def test_what_is_kept_at_the_end_of_a_pass_is_outside_its_layers() -> None:
+    kept = (*PASS[:-1], Stage.KEEP, Stage.KEEP)
+    expected = [*LAYERS[:-1], -1, -1]
+    assert layers(*kept) == expected
+    bare = kept[1:]  # a compiled pass looks up and norms at once
+    assert layers(*kept, *bare) == expected + expected[1:]
+
+
 def test_a_layer_without_its_norm_is_a_layer() -> None:
     bare = LAYER[1:]
     assert layers(Stage.EMBED, *bare, *bare) == [-1, *[0] * len(bare), *[1] * len(bare)]

@@ -2,6 +2,7 @@
 
 import csv
 from collections import defaultdict
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -139,7 +140,7 @@ def shares(activities: pl.DataFrame, found: pl.DataFrame) -> dict[str, float]:
     return dict(timed.iter_rows())
 
 
-def widest(trace: Trace, known: Reference) -> float:
+def widest(trace: Trace, known: Trace | Reference) -> float:
     """Return the largest difference between the shares that a role has of the two times."""
     here, there = shares(trace.activities, trace.roles), shares(known.activities, known.roles)
     return max(abs(here.get(role, 0) - there.get(role, 0)) for role in {*here, *there})
@@ -152,6 +153,26 @@ def test_a_graph_replay_has_the_roles_of_its_eager_twin(reference: str, tmp_path
     trace, known = referred("h200/decode_cudagraph", reference, tmp_path)
     columns = [Roles.role, Roles.layer]
     assert trace.roles.select(columns).equals(twin.roles.select(columns))
+    assert widest(trace, known) < POINTS
+
+
+@needs_traces
+@pytest.mark.parametrize(
+    ("name", "twin"),
+    [
+        ("decode_cudagraph", "decode_static_eager"),
+        ("capture_and_replay", "decode_static_eager"),
+        ("decode_compile_reduce_overhead", "decode_compile_default"),
+    ],
+)
+@given_or_not
+def test_a_graph_alone_has_the_shares_of_its_twin_without_a_graph(
+    name: str, twin: str, given: bool, tmp_path: Path
+) -> None:
+    config = QWEN if given else None
+    _, trace = imported(FOLDER / "h200" / f"{name}.json.gz", tmp_path / "graph", config)
+    known = read_trace(run_of(f"h200/{twin}", tmp_path))
+    assert shares(trace.activities, trace.roles).get(r.OTHER, 0) < 0.05
     assert widest(trace, known) < POINTS
 
 
@@ -172,6 +193,28 @@ def test_nearly_all_time_of_compiled_kernels_has_a_role(tmp_path: Path) -> None:
     matrices = trace.roles.filter(pl.col(Roles.role).is_in(MATRICES))
     counted = matrices.group_by(Roles.layer, Roles.role).len()
     assert dict(counted.group_by(Roles.role).len().iter_rows()) == dict.fromkeys(MATRICES, 24)
+
+
+# No compiler fuses these into others: the same kernels run, in all of the time that fusing left.
+KEPT_WHOLE = {*MATRICES, r.ATTENTION, r.LM_HEAD}
+
+
+def kept_whole(trace: Trace) -> Trace:
+    kept = trace.roles[Roles.role].is_in(KEPT_WHOLE)
+    return replace(trace, activities=trace.activities.filter(kept), roles=trace.roles.filter(kept))
+
+
+@needs_traces
+@pytest.mark.parametrize("name", ["decode_compile_default", "decode_compile_reduce_overhead"])
+def test_matrices_and_attention_of_a_compiled_pass_take_the_time_of_the_eager_ones(
+    name: str, tmp_path: Path
+) -> None:
+    # Fused kernels take less than what they replace, so shares of the whole differ by that.
+    eager = kept_whole(read_trace(run_of("h200/decode_static_eager", tmp_path)))
+    compiled = kept_whole(read_trace(run_of(f"h200/{name}", tmp_path)))
+    times = [trace.roles[Roles.dur_ns].sum() for trace in (compiled, eager)]
+    assert times[0] == pytest.approx(times[1], rel=POINTS)
+    assert widest(compiled, eager) < POINTS
 
 
 @needs_traces

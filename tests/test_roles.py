@@ -183,6 +183,30 @@ def test_kernels_without_operators_are_told_by_name_and_order() -> None:
     assert found[Roles.layer].to_list() == [0] * 11 + [1] * 11
 
 
+def test_a_mask_built_between_cache_and_attention_is_told_by_name_and_order() -> None:
+    layer = [
+        ("nvjet_sm90_tst_16x64_64x16_4x1_v_bz_bias_TNN", r.QKV_PROJ),
+        ("elementwise_kernel<neg_kernel_cuda(at::TensorIteratorBase&)>", r.ROPE),
+        ("index_elementwise_kernel<128, 4, index_copy_kernel_impl<OpaqueType<2>>>", r.KV_CACHE),
+        ("elementwise_kernel<128, 4, direct_copy_kernel_cuda>", r.KV_CACHE),
+        ("vectorized_elementwise_kernel<8, FillFunctor<c10::BFloat16>>", r.MASK),
+        ("elementwise_kernel<128, 4, where_kernel_impl>", r.MASK),
+        ("cudnn_generated_fort_native_sdpa_sm80_flash_fprop", r.ATTENTION),
+        ("nvjet_sm90_tst_8x64_64x16_4x1_v_bz_TNN", r.O_PROJ),
+        ("triton_red_fused_fused_add_rms_norm_1", r.NORM),
+        ("nvjet_sm90_tst_128x8_64x12_4x1_v_bz_TNT", r.GATE_UP_PROJ),
+        ("vectorized_elementwise_kernel<8, silu_kernel>", r.ACTIVATION),
+        ("nvjet_sm90_tst_64x8_64x16_4x1_v_bz_splitK_TNT", r.DOWN_PROJ),
+        ("triton_red_fused_fused_add_rms_norm_2", r.NORM),
+    ]
+    rows = [
+        row(i, None, name=name, launch_start_ns=0, graph_replay=True)
+        for i, (name, _) in enumerate(layer * 2)
+    ]
+    found = attribute(frame(Activities, rows), None)
+    assert found[Roles.role].to_list() == [role for _, role in layer * 2]
+
+
 def test_an_empty_recording_has_no_roles() -> None:
     found = attribute(frame(Activities, []), None)
     assert_frame_equal(found, frame(Roles, []))

@@ -50,11 +50,16 @@ class Candidates:
     does: tuple[str, ...] = ()  # roles that its name gives away, where it fuses several
 
 
-def propose(op: Operator | None, kernel: str, dims: Dims) -> Candidates:
-    """Return the stages that one kernel can belong to; none where nothing is known of it."""
+def propose(
+    op: Operator | None, kernel: str, dims: Dims, operand_role: str | None = None
+) -> Candidates:
+    """Return the stages that one kernel can belong to; none where nothing is known of it.
+
+    A generated kernel has `operand_role` where its words and shapes allow that.
+    """
     if op and _crosses(kernel) and any(map(_holds_many, op.shapes)):
         return Candidates({})
-    found = _of_compiled(op, kernel, dims) or _of_operator(op, kernel, dims)
+    found = _of_compiled(op, kernel, dims, operand_role) or _of_operator(op, kernel, dims)
     return replace(found, costs=_possible(found.costs, dims))
 
 
@@ -88,7 +93,9 @@ def _of_operator(op: Operator | None, kernel: str, dims: Dims) -> Candidates:
     return Candidates(costs, bool(op.shapes), fused_roles(op.word))
 
 
-def _of_compiled(op: Operator | None, kernel: str, dims: Dims) -> Candidates | None:
+def _of_compiled(
+    op: Operator | None, kernel: str, dims: Dims, operand_role: str | None
+) -> Candidates | None:
     """Read a generated kernel: of its roles the first is its own, the others are fused."""
     found = read_compiled(kernel, op, dims)
     if found is None:
@@ -101,9 +108,12 @@ def _of_compiled(op: Operator | None, kernel: str, dims: Dims) -> Candidates | N
         costs = dict(REPEAT)
     possible = {ROLE_OF[stage] for stage in costs}
     does = tuple(role for role in found.roles if role in possible)
+    if operand_role in possible:
+        does = (operand_role,)
     if does:
         doubt = {does[0]: 0.0} | dict.fromkeys(does[1:], POSSIBLE)
-        costs = {s: cost + doubt.get(ROLE_OF[s], RARE) for s, cost in costs.items()}
+        rest = POSSIBLE if found.only_writes_back else RARE
+        costs = {s: cost + doubt.get(ROLE_OF[s], rest) for s, cost in costs.items()}
     return Candidates(costs, bool(found.written.shapes), does)
 
 

@@ -10,6 +10,7 @@ import re
 from typing import NamedTuple
 
 from whichwall.analyze.roles.dims import Dims
+from whichwall.analyze.roles.kernel_words import WRITE_BACK
 from whichwall.analyze.roles.operators import Operator, Shape
 from whichwall.schemas import roles
 
@@ -18,7 +19,8 @@ POINTWISE, REDUCING = frozenset({"poi", "for"}), frozenset({"per", "red"})
 
 # Words that give a role away, in the order in which one kernel's several roles are ranked.
 PRECEDENCE: tuple[tuple[str, frozenset[str]], ...] = (
-    (roles.KV_CACHE, frozenset({"index_copy", "index_put"})),
+    (roles.SAMPLING, frozenset({"argmax"})),
+    (roles.KV_CACHE, frozenset({"index_copy", "index_put", WRITE_BACK})),
     (roles.ROPE, frozenset({"cos", "sin", "neg"})),
     (roles.NORM, frozenset({"rsqrt", "mean", "rms_norm", "native_layer_norm", "var_mean"})),
     (roles.ACTIVATION, frozenset({"silu", "gelu", "relu", "sigmoid"})),
@@ -27,12 +29,13 @@ PRECEDENCE: tuple[tuple[str, frozenset[str]], ...] = (
     (roles.EMBEDDING, frozenset({"embedding"})),
 )
 
+_SIGNS = frozenset().union(*(signs for _, signs in PRECEDENCE))
+
 _PLAIN = frozenset({"mul", "add", "sub", "pow", "div", "cat", "copy", "arange", "index", "clone"})
 _WORD = re.compile(
-    r"(?<![a-z])("
-    + "|".join(sorted(_PLAIN.union(*(w for _, w in PRECEDENCE)), key=len, reverse=True))
-    + r")(?![a-z])"
+    r"(?<![a-z])(" + "|".join(sorted(_PLAIN | _SIGNS, key=len, reverse=True)) + r")(?![a-z])"
 )
+_CAST = re.compile("_to_copy_?")  # its underscore is no part of the next word
 # What a kernel is taken to do whose name lists nothing.
 _POINTWISE_WORDS, _REDUCING_WORDS = frozenset({"mul", "add", "copy"}), frozenset({"mean"})
 
@@ -43,6 +46,7 @@ class Compiled(NamedTuple):
     words: frozenset[str]
     written: Operator  # the operator's last tensor alone; without shapes if none were recorded
     roles: tuple[str, ...]  # that its words give away, its own first
+    only_writes_back: bool  # no word but that gives a role away; what is kept may be anything
 
 
 def read_compiled(name: str, op: Operator | None, dims: Dims) -> Compiled | None:
@@ -50,14 +54,15 @@ def read_compiled(name: str, op: Operator | None, dims: Dims) -> Compiled | None
     found = _NAME.match(name)
     if found is None or found["form"] not in POINTWISE | REDUCING:
         return None
-    words = frozenset(_WORD.findall(found["words"].replace("_to_copy", "_copy")))
+    words = frozenset(_WORD.findall(_CAST.sub("_copy ", found["words"])))
     known = tuple(role for role, signs in PRECEDENCE if words & signs)
     if "add" in words and op and _sums_streams(op, dims):
         known = (*known, roles.RESIDUAL)
     shapes = op.shapes[-1:] if op else ()
     types = op.types[-1:] if op else ()
     silent = _REDUCING_WORDS if found["form"] in REDUCING else _POINTWISE_WORDS
-    return Compiled(words or silent, Operator("", shapes, types), known)
+    only_writes_back = words & _SIGNS == {WRITE_BACK}
+    return Compiled(words or silent, Operator("", shapes, types), known, only_writes_back)
 
 
 def _sums_streams(op: Operator, dims: Dims) -> bool:

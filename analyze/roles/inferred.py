@@ -4,8 +4,8 @@ from collections import Counter
 
 import polars as pl
 
-from whichwall.analyze.roles.dims import Dims, measure
-from whichwall.analyze.roles.looks import count_operators
+from whichwall.analyze.roles.dims import FULL, Dims
+from whichwall.analyze.roles.looks import count_operators, dims_of
 from whichwall.analyze.roles.operators import Operator
 from whichwall.analyze.roles.witnesses import count_weights, weight_of
 from whichwall.schemas.activities import Activities
@@ -28,7 +28,7 @@ def infer_model(activities: pl.DataFrame, roles: pl.DataFrame) -> Model | None:
     # One operator may launch several kernels; it is one product all the same.
     calls = activities.unique(Activities.op, keep="first", maintain_order=True)
     operators = count_operators(calls)
-    dims = measure(operators, None)
+    dims = dims_of(calls, None)
     layers = roles[Roles.layer].max()
     dtype = _dtype(operators)
     if dims.hidden is None or dims.vocab is None or dims.head_dim is None:
@@ -52,6 +52,7 @@ def infer_model(activities: pl.DataFrame, roles: pl.DataFrame) -> Model | None:
         gated_mlp=_is_gated(operators, dims, inner),
         dtype=dtype,
         positions=dims.positions,
+        qk_norm=FULL if dims.flat_norms else None,
         assumed=True,
     )
 

@@ -21,6 +21,10 @@ COMPARISONS = frozenset(
     | {"bitwise_and", "bitwise_or", "bitwise_not", "bitwise_xor"}
 )
 
+# A compiled graph's only effects are at its end: what a pass keeps for the next is copied back
+# into its place. A decoder's pass keeps its cache, and how full that is.
+WRITE_BACK = "copy_"
+
 ATTENTION = re.compile(r"attn|attention|fmha|flash|sdpa|\bmha|_mha|^fwd$|paged_?kv")
 EXPERT_MATMULS = re.compile(
     r"grouped_?(mm|gemm)|fused_(moe|experts)|moe_(gemm|mm|forward)|group_gemm"

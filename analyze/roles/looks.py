@@ -1,14 +1,17 @@
 """Look at each distinct kernel of a recording once: the stages it can belong to, as arrays."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
+from whichwall.analyze.roles.attention_operands import operand_roles
 from whichwall.analyze.roles.candidates import Candidates, propose
-from whichwall.analyze.roles.dims import Dims, measure
+from whichwall.analyze.roles.dims import Dims
+from whichwall.analyze.roles.flat_norms import are_norms_flat
+from whichwall.analyze.roles.measure import measure
 from whichwall.analyze.roles.operators import Operator, read_operator
 from whichwall.analyze.roles.order import ROLE_OF_STAGE, Numbers
 from whichwall.analyze.roles.stages import Costs, Flags, Stage
@@ -19,7 +22,7 @@ from whichwall.schemas.model import Model
 DECISIVE = 2.5
 
 LOOK = (Activities.name, Activities.op_name, Activities.op_dims, Activities.op_types)
-_ROW = "row"
+_OPERAND_ROLE, _ROW = "operand_role", "row"
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class Looks:
 class _Distinct(NamedTuple):
     kernels: list[str]
     operators: list[Operator | None]
+    operand_roles: list[str | None]  # of kernels that make ready an operand of attention
     counts: list[int]
     of_row: Numbers
 
@@ -43,12 +47,13 @@ class _Distinct(NamedTuple):
 def look(activities: pl.DataFrame, model: Model | None) -> Looks:
     """Return what each distinct kernel allows, by the model's widths or those of the trace.
 
-    Of the activities only name, operator, its sizes and its types are looked at.
+    Of the activities only name, operator, its sizes and its types are looked at, and which
+    kernels stand beside each other.
     """
     distinct = _distinct(activities)
     dims = _measured(distinct, model)
-    pairs = zip(distinct.operators, distinct.kernels, strict=True)
-    told = [propose(operator, kernel, dims) for operator, kernel in pairs]
+    each = zip(distinct.operators, distinct.kernels, distinct.operand_roles, strict=True)
+    told = [propose(operator, kernel, dims, role) for operator, kernel, role in each]
     costs = _array(told)
     return Looks(
         costs=costs,
@@ -70,7 +75,13 @@ def count_operators(activities: pl.DataFrame) -> Counter[Operator]:
 
 
 def _distinct(activities: pl.DataFrame) -> _Distinct:
-    groups = activities.with_row_index(_ROW).group_by(LOOK, maintain_order=True).agg(_ROW)
+    groups = (
+        activities.select(LOOK)
+        .with_columns(operand_roles(activities[Activities.name]).alias(_OPERAND_ROLE))
+        .with_row_index(_ROW)
+        .group_by(*LOOK, _OPERAND_ROLE, maintain_order=True)
+        .agg(_ROW)
+    )
     rows = [r.to_numpy() for r in groups[_ROW]]
     of_row = np.empty(activities.height, np.int64)
     for i, its_rows in enumerate(rows):
@@ -79,11 +90,21 @@ def _distinct(activities: pl.DataFrame) -> _Distinct:
         None if name is None else read_operator(name, dims, types)
         for name, dims, types in groups.select(LOOK[1:]).iter_rows()
     ]
-    return _Distinct(groups[Activities.name].to_list(), operators, [len(r) for r in rows], of_row)
+    return _Distinct(
+        kernels=groups[Activities.name].to_list(),
+        operators=operators,
+        operand_roles=groups[_OPERAND_ROLE].to_list(),
+        counts=[len(r) for r in rows],
+        of_row=of_row,
+    )
 
 
 def _measured(distinct: _Distinct, model: Model | None) -> Dims:
-    return measure(_counted(distinct), model)
+    dims = measure(_counted(distinct), model)
+    if model is not None and not model.assumed:
+        return dims
+    flat = are_norms_flat(distinct.operators, distinct.of_row, dims)
+    return replace(dims, flat_norms=dims.flat_norms or flat)
 
 
 def _counted(distinct: _Distinct) -> Counter[Operator]:

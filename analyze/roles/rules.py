@@ -8,7 +8,7 @@ the operator.
 
 from collections.abc import Mapping
 
-from whichwall.analyze.roles.kernel_words import ACTIVATIONS, COMPARISONS, PICKS
+from whichwall.analyze.roles.kernel_words import ACTIVATIONS, COMPARISONS, PICKS, WRITE_BACK
 from whichwall.analyze.roles.stages import Stage
 from whichwall.analyze.roles.tensor_kinds import Kind
 
@@ -210,6 +210,7 @@ _COMPARE: Rules = {
 }
 _CHOOSE: Rules = {
     **_COMPARE,
+    K.SCALAR: levels(MASKS, (S.CACHE, S.POSITION, S.SAMPLE, S.EXPERTS), (S.TURN,)),
     K.HIDDEN: levels((S.EXPERTS,), (), (S.EMBED,)),
     K.SPREAD: levels((S.EXPERTS,)),
     K.INNER: levels((S.EXPERTS,)),
@@ -224,7 +225,7 @@ _FILL: Rules = {
     K.ROUTED: levels(MOE),
     K.ANGLES: levels((S.TURN,), MASKS),
     K.HIDDEN: levels((S.EXPERTS,)),
-    K.HEADS: levels((S.CACHE,), CORE),
+    K.HEADS: levels((), (S.CACHE,), CORE),  # a cache is filled once, when it is made
     K.SCORES: levels(MASKS, (S.SOFTMAX,)),
     K.VOCAB: levels((S.SAMPLE,)),
     K.OTHER: levels((S.EXPERTS,), MASKS),
@@ -270,6 +271,7 @@ RULES: Mapping[str, Rules] = {
     **dict.fromkeys(("where", "masked_fill", "clamp"), _CHOOSE),
     "clamp_min": _CUT_OFF,
     "local_scalar_dense": _READ_BACK,
+    WRITE_BACK: _always(levels((S.KEEP, S.CACHE))),
     **dict.fromkeys(("tril", "triu"), _always(levels(MASKS))),
     **dict.fromkeys(("fill", "zero", "full", "full_like", "scalar_tensor", "zeros", "ones"), _FILL),
     **dict.fromkeys(("arange", "range"), _always(_WHOLE)),

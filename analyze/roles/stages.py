@@ -56,6 +56,7 @@ class Stage(IntEnum):
     ADD_DOWN = auto()
     NORM_LAST = auto()
     HEAD = auto()
+    KEEP = auto()  # writing back what the pass keeps for the next
     SAMPLE = auto()
 
 
@@ -92,6 +93,7 @@ ROLE_OF: dict[Stage, str] = {
     Stage.ADD_DOWN: roles.RESIDUAL,
     Stage.NORM_LAST: roles.NORM,
     Stage.HEAD: roles.LM_HEAD,
+    Stage.KEEP: roles.KV_CACHE,
     Stage.SAMPLE: roles.SAMPLING,
 }
 
@@ -132,6 +134,7 @@ FLOW: tuple[tuple[float, tuple[Stage, ...]], ...] = (
     (0.0, (Stage.NORM_MLP, Stage.GATE_UP, Stage.ACT, Stage.DOWN, Stage.ADD_DOWN, Stage.NORM_IN)),
     (0.0, (Stage.NORM_MLP, Stage.ROUTE, Stage.EXPERTS, Stage.ADD_DOWN)),
     (0.0, (Stage.ADD_DOWN, Stage.NORM_LAST, Stage.HEAD, Stage.SAMPLE)),
+    (COMMON, (Stage.HEAD, Stage.KEEP, Stage.SAMPLE)),
     (COMMON, (Stage.SAMPLE, Stage.EMBED)),
     # Some models also normalise queries and keys, or what a block adds.
     (USUAL, (Stage.QKV, Stage.QK_NORM, Stage.ROPE)),

@@ -6,6 +6,7 @@ Each function reads one operator and returns None where it tells nothing of the 
 from collections import Counter
 from collections.abc import Mapping
 from itertools import pairwise
+from math import prod
 from typing import NamedTuple
 
 from whichwall.analyze.roles.kernel_words import BATCHED_MATMULS, LOOKUPS, MATMULS, fused_word
@@ -27,6 +28,14 @@ def weight_of(op: Operator) -> Weight | None:
         if left[1] == right[0]:
             return right[0], right[1]
     return None
+
+
+def multiplied_rows(op: Operator) -> int | None:
+    """Return how many rows a product with a weight multiplies: the tokens, or some of them."""
+    weight = weight_of(op)
+    if weight is None:
+        return None
+    return next((prod(s[:-1]) for s in op.shapes if len(s) > 1 and s[-1] == weight[0]), None)
 
 
 def count_weights(operators: Mapping[Operator, int]) -> Counter[Weight]:
@@ -119,14 +128,30 @@ class Attended(NamedTuple):
     value_dim: int
 
 
-def projected_heads(op: Operator, head_dim: int, outputs: set[int]) -> int | None:
-    """Return the heads of a tensor which, laid flat, is what an output projection takes in."""
+def projected_heads(
+    op: Operator, head_dim: int, outputs: set[int], among: set[int] | None = None
+) -> int | None:
+    """Return the heads of a tensor which, laid flat, is what an output projection takes in.
+
+    Of `among` alone, where that is given.
+    """
     for shape in op.shapes:
         if len(shape) == 4 and shape[3] == head_dim:
             for heads in shape[1:3]:
-                if heads > 1 and heads * head_dim in outputs:
+                told = among is None or heads in among
+                if heads > 1 and told and heads * head_dim in outputs:
                     return heads
     return None
+
+
+def called_sizes(op: Operator, head_dim: int) -> Shape:
+    """Return sizes of which one is the query heads: of scores, or of a call in either layout."""
+    first: Shape = op.shapes[0] if op.shapes else ()
+    if op.word == "softmax" and len(first) == 4:
+        return first[1:2]
+    if _attends(op) and first[-1:] == (head_dim,) and len(first) in (3, 4):
+        return first[1:-1]
+    return ()
 
 
 def called_heads(op: Operator, head_dim: int) -> int | None:
@@ -161,7 +186,12 @@ def expert_stack(op: Operator, hidden: int) -> tuple[int, int] | None:
     return None
 
 
-def summed_experts(op: Operator, hidden: int) -> int | None:
-    """Return how many experts' outputs are summed for a token: [tokens, chosen, hidden]."""
+def summed_experts(op: Operator, hidden: int, rows: set[int]) -> int | None:
+    """Return how many experts' outputs are summed for a token: [tokens, chosen, hidden].
+
+    Tokens and choices together are as many as the `rows` that the experts multiplied.
+    """
     first: Shape = op.shapes[0] if op.shapes else ()
-    return first[1] if op.word == "sum" and len(first) == 3 and first[2] == hidden else None
+    if op.word != "sum" or len(first) != 3 or first[2] != hidden:
+        return None
+    return first[1] if first[0] * first[1] in rows else None
