@@ -60,6 +60,8 @@ class CompiledDecoder(StaticCacheDecoder):
 
     def _run_compiled(self, tokens: torch.Tensor) -> tuple[torch.Tensor, Any]:
         assert self._compiled is not None, "make_ready comes first"
+        if self._mode != REDUCE_OVERHEAD:
+            return self._compiled(tokens), self._held
         # A graph's output lies in its own memory, which the next replay overwrites.
         torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
         return self._compiled(tokens).clone(), self._held
