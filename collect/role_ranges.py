@@ -104,7 +104,7 @@ class RoleRanges:
         setattr(owner, name, function)
 
     def _wrap_modules(self) -> None:
-        for module, part, layer in _parts(self.model):
+        for module, part, layer in module_parts(self.model):
             self._replace(module, "forward", self._wrapped(module.forward, part, layer))
             if part.place in (Place.TOP, Place.BODY):
                 self._wrap_mask_methods(module)
@@ -170,7 +170,7 @@ def _restore(table: Any, name: str, function: Function) -> None:
         table[name] = function
 
 
-def _parts(model: Any) -> Iterator[tuple[Any, Part, int | None]]:
+def module_parts(model: Any) -> Iterator[tuple[Any, Part, int | None]]:
     """Yield every module that is a part, with the layer it stands in."""
     root = between(Place.TOP)
     yield model, root, None
@@ -193,11 +193,13 @@ def _below(module: Any, inside: Place, layer: int | None) -> Iterator[tuple[Any,
 
 
 def _names(name: str, module: Any, *, listed: bool) -> Names:
+    own = list(module.parameters(recurse=False))
     return Names(
         name=name,
         kind=type(module).__name__,
         children=frozenset(path.rpartition(".")[2] for path, _ in module.named_modules() if path),
-        has_weights=any(True for _ in module.parameters(recurse=False)),
+        has_weights=bool(own),
+        has_matrices=any(weight.ndim > 1 for weight in own),
         listed=listed,
     )
 

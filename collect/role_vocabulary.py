@@ -66,6 +66,7 @@ class Names:
     kind: str  # its class
     children: frozenset[str] = frozenset()  # names of all modules below it
     has_weights: bool = False  # of its own
+    has_matrices: bool = False  # among those weights; an activation may learn numbers
     listed: bool = False  # an element of a list of modules
 
 
@@ -150,7 +151,7 @@ def _plain_role(names: Names, inside: Place) -> str | None:
     if can_embed and _called(_EMBEDDING, names):
         return roles.EMBEDDING
     acts = _ACTIVATION.search(names.name) or _ACTIVATION_CLASS.search(names.kind)
-    return roles.ACTIVATION if acts and is_leaf and not names.has_weights else None
+    return roles.ACTIVATION if acts and is_leaf and not names.has_matrices else None
 
 
 def _called(pattern: re.Pattern[str], names: Names) -> bool:
@@ -206,6 +207,7 @@ def _leaf(role: str, inside: Place) -> Part:
 _APPLIES_ROPE = re.compile(r"^_?apply_.*rot|^_?apply_rope|^rotate_half$")
 _REPEATS_HEADS = re.compile(r"^_?repeat_kv")
 _ATTENDS = re.compile(r"attention_forward$")
+_ADDS_TO_STREAM = re.compile(r"dropout_add")
 _MASKS = re.compile(r"^_?(create|build|make|prepare|update|get|expand|invert)_.*(mask|alibi)")
 
 
@@ -217,11 +219,14 @@ def function_part(name: str) -> Part | None:
         return Part(Place.LEAF, (roles.KV_CACHE,))
     if _ATTENDS.search(name):
         return between(Place.ATTENTION_FUNCTION)
+    if _ADDS_TO_STREAM.search(name):
+        return Part(Place.LEAF, (roles.RESIDUAL,))
     return Part(Place.LEAF, (roles.MASK,)) if _MASKS.search(name) else None
 
 
 _PRODUCTS = frozenset({"matmul", "__matmul__", "__rmatmul__", "bmm", "baddbmm", "einsum"})
 _GROUPED = frozenset({"linear", "mm", "addmm", "grouped_mm", "_grouped_mm"})
+_SUMS = frozenset({"add", "__add__", "__radd__", "__iadd__", "add_"})
 _ACTIVATIONS = frozenset({"silu", "gelu", "relu", "sigmoid", "tanh"})
 _ATTENTION_CALLS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_PRODUCTS, (roles.ATTENTION,)),
@@ -232,6 +237,8 @@ _ATTENTION_CALLS: dict[str, tuple[str, ...]] = {
 _CALLS: dict[Place, dict[str, tuple[str, ...]]] = {
     Place.ATTENTION: _ATTENTION_CALLS,
     Place.ATTENTION_FUNCTION: _ATTENTION_CALLS,
+    # Some MLPs are given the stream and add to it themselves.
+    Place.MLP: dict.fromkeys(_SUMS, (roles.ACTIVATION, roles.RESIDUAL)),
     Place.EXPERTS: {
         **dict.fromkeys(_PRODUCTS | _GROUPED, (roles.EXPERTS,)),
         **dict.fromkeys(_ACTIVATIONS, (roles.ACTIVATION, roles.EXPERTS)),

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -8,6 +9,7 @@ from whichwall.analyze.roles.dims import Dims
 from whichwall.analyze.roles.looks import DECISIVE
 from whichwall.analyze.roles.operators import Operator, read_operator
 from whichwall.analyze.roles.stages import ROLE_OF, Stage
+from whichwall.analyze.roles.tensor_kinds import COINCIDENCE
 from whichwall.schemas import roles as r
 
 HALF, FLOAT, LONG, BOOL, LIST = "c10::Half", "float", "long int", "bool", "TensorList"
@@ -96,12 +98,66 @@ def test_operators_are_placed_by_word_and_shapes(
         ("aten::sum", [[5, 3, 32], [], []], [FLOAT, "", ""], {r.EXPERTS}),
         ("_moe_C::topk_softmax", [[5, 3], [5, 16]], [FLOAT, HALF], {r.ROUTER}),
         ("vllm::fused_moe", [[5, 32]], [HALF], {r.EXPERTS}),
+        # Experts in groups, of which some are chosen first: 16 in 4, or all in 1.
+        ("aten::topk", [[5, 4], [], []], [FLOAT, "Scalar", "Scalar"], {r.ROUTER}),
+        ("aten::topk", [[5, 1], [], []], [FLOAT, "Scalar", "Scalar"], {r.ROUTER}),
+        ("aten::copy_", [[5, 16], [5, 16]], [BOOL, FLOAT], {r.ROUTER}),
+        ("aten::bitwise_not", [[5, 16]], [BOOL], {r.ROUTER, r.EXPERTS}),
+        ("aten::cat", [[[5, 1], [5, 1]], []], [LIST, "Scalar"], {r.ROUTER}),
     ],
 )
 def test_experts_and_their_router_are_placed_where_the_model_has_them(
     op: str, sizes: list[object], types: list[str], expected: set[str]
 ) -> None:
     assert told(SPARSE, op, sizes, types) == expected
+
+
+@pytest.mark.parametrize(
+    ("op", "sizes", "types"),
+    [
+        ("aten::gt", [[1, 5, 80], []], [HALF, "Scalar"]),
+        ("aten::minimum", [[1, 5, 80], []], [HALF, HALF]),
+        ("aten::expm1", [[1, 5, 80]], [HALF]),
+        ("aten::where", [[1, 5, 80], [1, 5, 80], [1, 5, 80]], [BOOL, HALF, HALF]),
+    ],
+)
+def test_an_activation_written_out_is_one(op: str, sizes: list[object], types: list[str]) -> None:
+    assert told(replace(DIMS, dense=True), op, sizes, types) == {r.ACTIVATION}
+
+
+def test_heads_are_widened_for_a_norm_rather_than_to_be_turned() -> None:
+    widened = Operator("copy", ((1, 4, 5, 8), (1, 4, 5, 8)), (FLOAT, HALF))
+    narrowed = Operator("copy", ((1, 4, 5, 8), (1, 4, 5, 8)), (HALF, FLOAT))
+    up, down = (propose(op, "kernel", DIMS).costs for op in (widened, narrowed))
+    assert 0 == up[Stage.QK_NORM] < up[Stage.ROPE] < COINCIDENCE
+    assert down[Stage.QK_NORM] == down[Stage.ROPE] == 0
+
+
+def test_heads_of_one_token_are_no_angles_for_as_many_tokens() -> None:
+    op = Operator("copy", ((1, 1, 4, 8), (1, 1, 4, 8)), (HALF, HALF))
+    costs = propose(op, "kernel", DIMS).costs
+    assert costs[Stage.QK_NORM] < costs[Stage.ROPE]
+
+
+def test_what_is_written_to_a_number_for_each_expert_is_as_likely_the_routers() -> None:
+    sparse = replace(SPARSE, kv_heads=4)
+    types = [HALF, "Scalar", LONG]
+    found = told(sparse, "aten::scatter_", [[5, 16], [], [5, 1]], types)
+    assert found == {r.ROUTER, r.EXPERTS}
+
+
+def test_a_product_of_queries_and_keys_with_a_bias_begins_by_copying_it() -> None:
+    sizes: list[object] = [[8, 5, 9], [8, 5, 9]]
+    assert told(DIMS, "aten::copy_", sizes, [HALF, HALF]) == {r.ATTENTION}
+
+
+def test_of_arrays_from_the_host_only_frequencies_are_a_part_of_the_model() -> None:
+    def crossing(*shape: int) -> Candidates:
+        op = Operator("copy", (shape, shape), (FLOAT, FLOAT))
+        return propose(op, "Memcpy HtoD (Pageable -> Device)", DIMS)
+
+    assert r.ROPE in best(crossing(1, 4, 1))
+    assert crossing(1, 5, 32).costs == {}
 
 
 def test_a_model_known_to_be_dense_has_no_experts() -> None:

@@ -82,6 +82,20 @@ def test_what_is_kept_at_the_end_of_a_pass_is_outside_its_layers() -> None:
     assert layers(*kept, *bare) == expected + expected[1:]
 
 
+def test_what_is_kept_after_a_token_was_chosen_begins_no_new_pass() -> None:
+    stages = (*PASS[:-1], Stage.SAMPLE, Stage.KEEP, Stage.SAMPLE)
+
+    found = walk(only(*stages))
+
+    assert found.stage.tolist() == list(stages)
+
+
+def test_a_norm_of_what_was_looked_up_is_before_the_layers() -> None:
+    normed = (Stage.EMBED, Stage.NORM_EMBED, Stage.MASK, *LAYER)
+    assert layers(*normed) == [-1, -1, -1, *[0] * len(LAYER)]
+    assert moves().cost[Stage.EMBED, Stage.NORM_EMBED] < STRANGER
+
+
 def test_a_layer_without_its_norm_is_a_layer() -> None:
     bare = LAYER[1:]
     assert layers(Stage.EMBED, *bare, *bare) == [-1, *[0] * len(bare), *[1] * len(bare)]

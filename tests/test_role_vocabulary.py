@@ -56,6 +56,7 @@ def test_a_matrix_is_known_by_its_name_and_place(name: str, inside: Place, role:
         (Names("rotary_emb", "AnyRotaryEmbedding"), Place.BODY, leaf(r.ROPE)),
         (Names("act_fn", "SiLUActivation"), Place.MLP, leaf(r.ACTIVATION)),
         (Names("act_fn", "SiLUActivation"), Place.EXPERTS, leaf(r.ACTIVATION, r.EXPERTS)),
+        (Names("act_fn", "LearnedActivation", has_weights=True), Place.MLP, leaf(r.ACTIVATION)),
         (Names("gate", "TopKRouter", has_weights=True), Place.MIXTURE, leaf(r.ROUTER)),
         (linear("gate"), Place.MLP, leaf(r.GATE_UP_PROJ)),
         (linear("up_proj"), Place.SHARED, leaf(r.GATE_UP_PROJ, r.EXPERTS)),
@@ -93,6 +94,8 @@ def test_a_module_with_modules_below_it_makes_a_place(
 def test_weights_with_a_name_that_is_not_known_have_no_known_role() -> None:
     assert part_of(linear("mystery"), Place.ATTENTION) == leaf()
     assert part_of(Names("mystery", "Reshape"), Place.ATTENTION) is None
+    acting = Names("act", "LinearActivation", has_weights=True, has_matrices=True)
+    assert part_of(acting, Place.MLP) == leaf()
 
 
 @pytest.mark.parametrize(
@@ -104,6 +107,7 @@ def test_weights_with_a_name_that_is_not_known_have_no_known_role() -> None:
         ("eager_attention_forward", between(Place.ATTENTION_FUNCTION)),
         ("create_sliding_window_causal_mask", leaf(r.MASK)),
         ("build_alibi_tensor", leaf(r.MASK)),
+        ("dropout_add", leaf(r.RESIDUAL)),
         ("deepcopy", None),
     ],
 )
@@ -117,3 +121,7 @@ def test_a_call_says_more_only_where_several_roles_are_accepted() -> None:
     assert call_part("_grouped_mm", Place.EXPERTS) == leaf(r.EXPERTS)
     assert call_part("softmax", Place.LEAF) is None
     assert call_part("add", Place.ATTENTION) is None
+
+
+def test_a_sum_in_an_mlp_is_of_its_activation_or_of_the_stream_it_was_given() -> None:
+    assert call_part("add", Place.MLP) == leaf(r.ACTIVATION, r.RESIDUAL)

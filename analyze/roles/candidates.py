@@ -23,12 +23,19 @@ from whichwall.analyze.roles.operands import REPEAT, lookup, together
 from whichwall.analyze.roles.operators import Operator, Shape
 from whichwall.analyze.roles.rules import MOE, POSSIBLE, RARE, RULES, Levels
 from whichwall.analyze.roles.stages import ROLE_OF, Stage
-from whichwall.analyze.roles.tensor_kinds import SELDOM, Kind, main_kinds, repeats_heads
+from whichwall.analyze.roles.tensor_kinds import (
+    SELDOM,
+    Kind,
+    is_frequencies,
+    main_kinds,
+    repeats_heads,
+)
 from whichwall.analyze.roles.witnesses import weight_of
 
 Costs = dict[Stage, float]
 
-# Arrays that cross between host and device are input or output; a lone number is a constant.
+# Arrays that cross between host and device are input or output; a lone number is a constant,
+# and so are frequencies.
 BUS_COPIES = ("HtoD", "DtoH")
 
 # Where there are experts, the first of two sums after them is theirs, shared and routed ones.
@@ -57,7 +64,7 @@ def propose(
 
     A generated kernel has `operand_role` where its words and shapes allow that.
     """
-    if op and _crosses(kernel) and any(map(_holds_many, op.shapes)):
+    if op and _crosses(kernel) and _is_input(op, dims):
         return Candidates({})
     found = _of_compiled(op, kernel, dims, operand_role) or _of_operator(op, kernel, dims)
     return replace(found, costs=_possible(found.costs, dims))
@@ -65,6 +72,12 @@ def propose(
 
 def _crosses(kernel: str) -> bool:
     return any(crossing in kernel for crossing in BUS_COPIES)
+
+
+def _is_input(op: Operator, dims: Dims) -> bool:
+    """Tell an array from a lone number, and from frequencies that a rotation keeps on the host."""
+    kept = op.main is not None and is_frequencies(op.shapes[op.main], dims)
+    return any(map(_holds_many, op.shapes)) and not kept
 
 
 def _holds_many(shape: Shape) -> bool:

@@ -3,10 +3,10 @@
 from whichwall.analyze.roles.dims import Dims
 from whichwall.analyze.roles.operators import INTEGER_TYPES, Operator, Shape
 from whichwall.analyze.roles.rules import ADDS, CORE, LEANING, MASKS, NORMS, Levels, S, levels
-from whichwall.analyze.roles.tensor_kinds import Kind, repeats_heads
+from whichwall.analyze.roles.tensor_kinds import TRUTH, Kind, repeats_heads
 from whichwall.analyze.roles.witnesses import is_append
 
-TRUTH, FULL_PRECISION = "bool", "float"  # types as recorded
+FULL_PRECISION = "float"  # as recorded
 
 REPEAT = levels((S.CACHE,))
 APPEND = levels((S.CACHE,), (), (S.ROPE,))
@@ -20,6 +20,9 @@ TO_ANGLES = levels((S.TURN,), (), (S.EXPERTS,))  # positions, to be multiplied b
 OF_TRUTHS = levels((S.MASK,), (S.LAYER_MASK, S.EXPERTS, S.SAMPLE)) | {S.POSITION: LEANING}
 TO_ROUTER = levels((S.ROUTE,), (), (S.EXPERTS,)) | dict.fromkeys(NORMS, LEANING)
 CAST_HEADS = levels((S.QK_NORM, S.ROPE, S.SCORES), (S.SOFTMAX,), (*CORE, S.CACHE))
+WIDENED_HEADS = CAST_HEADS | {S.ROPE: LEANING}  # more often for a norm that follows
+PACKED_HEADS = levels(CORE, (S.CACHE, S.SCORES, S.QK_NORM), (S.ROPE,))
+BIAS_OF_SCORES = levels((S.SCORES,), (S.SOFTMAX,), MASKS)
 
 SUM_OF_TWO = levels((*ADDS, S.SHARED), (S.EMBED, S.EXPERTS))
 SUM_OF_HEADS = levels((S.ROPE,), (), (S.QK_NORM, *CORE))
@@ -81,15 +84,30 @@ def _joined(op: Operator, dims: Dims) -> Levels | None:
 def _copied(op: Operator, dims: Dims, kind: Kind) -> Levels | None:
     if repeats_heads(op, dims):
         return REPEAT
-    if len(op.types) < 2 or op.types[0] == op.types[1]:
+    if len(op.types) < 2:
         return None
+    if op.types[0] == op.types[1]:
+        return _packed(op.shapes[0], dims, kind)
     if TRUTH in op.types[:2] and kind in (Kind.WHOLE, Kind.OTHER):
         return OF_TRUTHS
     if op.types[1] in INTEGER_TYPES and len(op.shapes[0]) == 3:
         return TO_ANGLES
     if kind == Kind.HIDDEN and dims.experts and _widens_rows(op):
         return TO_ROUTER
-    return CAST_HEADS if kind in (Kind.HEADS, Kind.ALL_HEADS) else None
+    if kind in (Kind.HEADS, Kind.ALL_HEADS):
+        return WIDENED_HEADS if op.types[0] == FULL_PRECISION else CAST_HEADS
+    return None
+
+
+def _packed(shape: Shape, dims: Dims, kind: Kind) -> Levels | None:
+    """Tell what is copied as it is: heads [batch, tokens, heads, size], or a bias of scores.
+
+    The bias is [batch × heads, queries, keys]; a product with a bias begins by copying it.
+    """
+    if kind == Kind.HEADS and len(shape) == 4 and shape[2] in (dims.heads, dims.kv_heads):
+        return PACKED_HEADS
+    flat = kind == Kind.OTHER and len(shape) == 3 and shape[0] > 1
+    return BIAS_OF_SCORES if flat and dims.heads and shape[0] % dims.heads == 0 else None
 
 
 def _widens_rows(op: Operator) -> bool:

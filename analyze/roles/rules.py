@@ -21,7 +21,7 @@ Levels = dict[Stage, float]
 Rules = Mapping[Kind, Levels]  # by what the tensor is
 Stages = tuple[Stage, ...]
 
-NORMS: Stages = (S.NORM_IN, S.NORM_OUT, S.NORM_MLP, S.NORM_DOWN, S.NORM_LAST)
+NORMS: Stages = (S.NORM_EMBED, S.NORM_IN, S.NORM_OUT, S.NORM_MLP, S.NORM_DOWN, S.NORM_LAST)
 ADDS: Stages = (S.ADD_OUT, S.ADD_DOWN)
 MASKS: Stages = (S.MASK, S.LAYER_MASK)
 LOGITS: Stages = (S.HEAD, S.SAMPLE)
@@ -79,6 +79,7 @@ _ADD: Rules = {
     K.HIDDEN: levels(ADDS, (S.EMBED, S.EXPERTS), (*NORMS, S.OUT, S.DOWN)),
     K.INNER: levels((S.ACT,), (S.EXPERTS, S.GATE_UP)),
     K.ALL_HEADS: levels((), (S.QKV, S.ROPE, S.QK_NORM)),
+    K.SCALAR: _SCALAR | {S.TURN: LEANING},
 }
 _MUL: Rules = {
     **_POINTWISE,
@@ -106,6 +107,7 @@ _JOIN: Rules = {
     K.HIDDEN: levels((S.EXPERTS,), (S.EMBED,), (S.QKV,)),
     K.SPREAD: levels((S.EXPERTS,)),
     K.WHOLE: levels((S.SAMPLE, S.MASK), (S.POSITION, S.EXPERTS)),
+    K.ROUTED: levels((S.ROUTE,), (S.EXPERTS,)),
     K.MASK: levels(MASKS),
     K.ALL_HEADS: levels((S.QKV,), (S.CACHE,)),
 }
@@ -113,7 +115,7 @@ _WRITE: Rules = {
     K.HEADS: levels((S.CACHE,)),
     K.ALL_HEADS: levels((S.CACHE,)),
     K.WHOLE: levels((S.EXPERTS,), (S.POSITION, S.SAMPLE, S.MASK)),
-    K.EXPERT: levels((S.EXPERTS,), (S.ROUTE,)),
+    K.EXPERT: levels(MOE),
     K.HIDDEN: levels((S.EXPERTS,)),
     K.SPREAD: levels((S.EXPERTS,)),
     K.ROUTED: levels(MOE),
@@ -161,6 +163,9 @@ _SUM: Rules = {
     K.WHOLE: levels((S.EXPERTS,), (S.MASK, S.POSITION, S.SAMPLE)),
     K.MASK: levels(MASKS),
 }
+# By the farthest position some rotations choose their frequencies.
+_FARTHEST = levels((S.EXPERTS, S.TURN), (), (S.MASK, S.POSITION, S.SAMPLE))
+_GREATEST: Rules = {**_SUM, K.WHOLE: _FARTHEST}
 _ACTIVATE: Rules = {
     K.INNER: levels((S.ACT,), (S.EXPERTS,)),
     K.OTHER: levels((S.ACT,), (S.EXPERTS,), (S.ROUTE,)),
@@ -194,7 +199,7 @@ _RUNNING: Rules = {
     K.VOCAB: levels((S.SAMPLE,)),
     K.EXPERT: levels((S.EXPERTS,)),
     K.WHOLE: levels((S.POSITION, S.EXPERTS), (S.MASK,)),
-    K.OTHER: levels((S.EXPERTS, S.SAMPLE), (S.POSITION,)),
+    K.OTHER: levels((S.EXPERTS, S.SAMPLE), (S.POSITION, S.MASK)),
 }
 _COMPARE: Rules = {
     K.MASK: levels(MASKS),
@@ -202,6 +207,7 @@ _COMPARE: Rules = {
     K.HEAD_NUMBER: levels((S.SOFTMAX,), (S.LAYER_MASK,)),
     K.WHOLE: _WHOLE_CHOICE,
     K.SCALAR: _SCALAR,
+    K.INNER: levels((S.EXPERTS,), (S.ACT,)),
     K.VOCAB: levels((S.SAMPLE,)),
     K.EXPERT: levels(MOE),
     K.ROUTED: levels(MOE),
@@ -213,7 +219,6 @@ _CHOOSE: Rules = {
     K.SCALAR: levels(MASKS, (S.CACHE, S.POSITION, S.SAMPLE, S.EXPERTS), (S.TURN,)),
     K.HIDDEN: levels((S.EXPERTS,), (), (S.EMBED,)),
     K.SPREAD: levels((S.EXPERTS,)),
-    K.INNER: levels((S.EXPERTS,)),
 }
 # What is cut off at zero inside the MLP is its activation.
 _CUT_OFF: Rules = {**_CHOOSE, K.INNER: levels((S.ACT,), (S.EXPERTS,))}
@@ -259,9 +264,10 @@ RULES: Mapping[str, Rules] = {
     **dict.fromkeys(("index", "take", "nonzero"), _TAKE),
     **dict.fromkeys(("index_select", "gather"), _LOOKUP),
     **dict.fromkeys(("mean", "rsqrt", "sqrt", "var", "var_mean", "std"), _STATISTIC),
-    **dict.fromkeys(("sum", "max", "amax", "min"), _SUM),
+    **dict.fromkeys(("sum", "amax", "min"), _SUM),
+    "max": _GREATEST,
     **dict.fromkeys(ACTIVATIONS, _ACTIVATE),
-    **dict.fromkeys(("tanh", "erf", "abs", "log", "softplus"), _SQUASH),
+    **dict.fromkeys(("tanh", "erf", "abs", "log", "softplus", "expm1"), _SQUASH),
     **dict.fromkeys(("softmax", "safe_softmax"), _SOFTMAX),
     **dict.fromkeys(("topk", "sort", "argsort", "kthvalue"), _ORDER),
     **dict.fromkeys(("cumsum", "cumprod"), _RUNNING),
@@ -269,7 +275,7 @@ RULES: Mapping[str, Rules] = {
     **dict.fromkeys(PICKS, _always(levels((S.SAMPLE,)))),
     **dict.fromkeys(COMPARISONS, _COMPARE),
     **dict.fromkeys(("where", "masked_fill", "clamp"), _CHOOSE),
-    "clamp_min": _CUT_OFF,
+    **dict.fromkeys(("clamp_min", "minimum", "maximum"), _CUT_OFF),
     "local_scalar_dense": _READ_BACK,
     WRITE_BACK: _always(levels((S.KEEP, S.CACHE))),
     **dict.fromkeys(("tril", "triu"), _always(levels(MASKS))),

@@ -25,6 +25,7 @@ class Stage(IntEnum):
     """Places in a pass, in the usual order."""
 
     EMBED = 0
+    NORM_EMBED = auto()  # of what was looked up, before any layer
     POSITION = auto()  # whole numbers: ids, positions and lengths made ready
     MASK = auto()
     PLAN = auto()  # dividing attention's work, before the layers
@@ -62,6 +63,7 @@ class Stage(IntEnum):
 
 ROLE_OF: dict[Stage, str] = {
     Stage.EMBED: roles.EMBEDDING,
+    Stage.NORM_EMBED: roles.NORM,
     Stage.POSITION: roles.OTHER,
     Stage.MASK: roles.MASK,
     Stage.PLAN: roles.ATTENTION,
@@ -135,8 +137,10 @@ FLOW: tuple[tuple[float, tuple[Stage, ...]], ...] = (
     (0.0, (Stage.NORM_MLP, Stage.ROUTE, Stage.EXPERTS, Stage.ADD_DOWN)),
     (0.0, (Stage.ADD_DOWN, Stage.NORM_LAST, Stage.HEAD, Stage.SAMPLE)),
     (COMMON, (Stage.HEAD, Stage.KEEP, Stage.SAMPLE)),
+    (COMMON, (Stage.SAMPLE, Stage.KEEP, Stage.SAMPLE)),
     (COMMON, (Stage.SAMPLE, Stage.EMBED)),
-    # Some models also normalise queries and keys, or what a block adds.
+    # Some models also normalise what was looked up, queries and keys, or what a block adds.
+    (USUAL, (Stage.EMBED, Stage.NORM_EMBED, Stage.POSITION)),
     (USUAL, (Stage.QKV, Stage.QK_NORM, Stage.ROPE)),
     (USUAL, (Stage.OUT, Stage.NORM_OUT, Stage.ADD_OUT)),
     (USUAL, (Stage.DOWN, Stage.NORM_DOWN, Stage.ADD_DOWN)),
@@ -203,7 +207,7 @@ def moves() -> Moves:
         for step, (here, there) in enumerate(pairwise(chain)):
             cost[here, there] = price if step == 0 else 0.0
             enters[here, there] = there == FIRST_IN_LAYER
-            begins[here, there] = here == Stage.SAMPLE
+            begins[here, there] = here == Stage.SAMPLE and there < FIRST_IN_LAYER
     _mark_jumps(cost, enters, begins)
     for middle in Stage:
         through = cost[:, [middle]] + SKIP.get(middle, 0.0) + cost[[middle], :]

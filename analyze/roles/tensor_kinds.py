@@ -26,7 +26,7 @@ class Kind(StrEnum):
     MASK = auto()  # one for all heads
     ANGLES = auto()  # what the rotation is built from, or cos and sin: no heads
     EXPERT = auto()  # a number per expert
-    ROUTED = auto()  # a number per expert chosen
+    ROUTED = auto()  # a number per expert chosen, or per group of experts
     SPREAD = auto()  # hidden of each chosen expert, before they are summed
     WHOLE = auto()  # whole numbers: positions, ids, indices
     SCALAR = auto()
@@ -39,6 +39,8 @@ SELDOM = frozenset(
     | {Kind.ROW_NUMBER, Kind.WHOLE, Kind.MASK, Kind.OTHER}
 )
 
+TRUTH = "bool"  # as recorded
+
 # A reading that needs a coincidence of sizes is kept, at this cost.
 COINCIDENCE = 0.5
 Kinds = tuple[tuple[Kind, float], ...]
@@ -48,7 +50,11 @@ def main_kinds(op: Operator, dims: Dims) -> Kinds:
     """Return what an operator's largest tensor can be, each with the cost of reading it so."""
     if op.main is None:
         return ()
-    return tensor_kinds(op.shapes[op.main], op.types[op.main], dims)
+    shape, type_ = op.shapes[op.main], op.types[op.main]
+    if op.word == "where" and type_ == TRUTH:  # what is chosen counts, not by what
+        alike = zip(op.shapes, op.types, strict=True)
+        type_ = next((t for s, t in alike if s == shape and t != TRUTH), type_)
+    return tensor_kinds(shape, type_, dims)
 
 
 def tensor_kinds(shape: Shape, type_: str, dims: Dims) -> Kinds:
@@ -56,7 +62,8 @@ def tensor_kinds(shape: Shape, type_: str, dims: Dims) -> Kinds:
     if not shape:
         return ((Kind.SCALAR, 0.0),)
     if len(shape) != 4 and type_ in INTEGER_TYPES:
-        return ((Kind.WHOLE, 0.0),)
+        marks_experts = type_ == TRUTH and len(shape) > 1 and shape[-1] == dims.experts
+        return ((Kind.EXPERT, 0.0), (Kind.WHOLE, COINCIDENCE))[not marks_experts :]
     readers = {1: _vector, 4: _by_head, 5: _five_sizes}
     found = readers.get(len(shape), _rows)(shape, dims)
     if not found:
@@ -101,14 +108,21 @@ def _rows(shape: Shape, dims: Dims) -> Kinds:
         found.append((Kind.ALL_HEADS, COINCIDENCE if found and not dims.flat_norms else 0.0))
     if dims.experts and dims.experts in (last, prod(shape[1:])):
         found.append((Kind.EXPERT, 0.0))
-    if dims.experts and last == dims.experts_per_token and len(shape) == 2:
-        found.append((Kind.ROUTED, 0.0))
+    if dims.experts and len(shape) == 2:
+        found += _routed(last, dims.experts, dims.experts_per_token)
     angles = _angles(shape, dims)
     if angles is not None:
         found.append((Kind.ANGLES, angles))
     if last == 1:
         found.append((Kind.ROW_NUMBER, 0.0))
     return tuple(found)
+
+
+def _routed(last: int, experts: int, chosen: int | None) -> Kinds:
+    """Read a number for each expert chosen, or for each of the groups that experts are in."""
+    if last == chosen:
+        return ((Kind.ROUTED, 0.0),)
+    return ((Kind.ROUTED, COINCIDENCE),) if last < experts and experts % last == 0 else ()
 
 
 def _hidden(shape: Shape, dims: Dims) -> list[tuple[Kind, float]]:
@@ -143,6 +157,13 @@ def _angles(shape: Shape, dims: Dims) -> float | None:
     return COINCIDENCE if 1 < size < dims.head_dim and size % 2 == 0 else None
 
 
+def is_frequencies(shape: Shape, dims: Dims) -> bool:
+    """Tell frequencies [batch, size/2, 1], one for each pair of a head's numbers."""
+    if dims.head_dim is None or len(shape) != 3:
+        return False
+    return shape[1:] == (dims.head_dim // 2, 1)
+
+
 def _head_counts(dims: Dims) -> set[int]:
     return {n for n in (dims.heads, dims.kv_heads) if n}
 
@@ -162,7 +183,8 @@ def _by_head(shape: Shape, dims: Dims) -> Kinds:
     if by_head and last == 1:
         found.append((Kind.HEAD_NUMBER, 0.0))
     if one == 1 and 1 < last <= size:
-        found += [(Kind.ANGLES, 0.0), (Kind.HALF_HEADS, COINCIDENCE)]
+        of_one_head = () if found else ((Kind.HALF_HEADS, COINCIDENCE),)
+        found += [(Kind.ANGLES, COINCIDENCE if found else 0.0), *of_one_head]
     if one == dims.heads:
         found.append((Kind.SCORES, COINCIDENCE if found else 0.0))
     if one == 1:
