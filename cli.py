@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import click
+from click.core import ParameterSource
 
 from whichwall import __version__
 from whichwall.collect.signals import terminable
@@ -45,8 +46,10 @@ class Program(click.Group):
             _fail(_usage_line(error))
         except WhichwallError as error:
             _fail(str(error))
-        except (click.Abort, KeyboardInterrupt):
-            _fail("interrupted; nothing was left behind", INTERRUPTED)
+        except (click.Abort, KeyboardInterrupt) as error:
+            # A sweep says how to go on; whatever else is interrupted leaves nothing.
+            said = _one_line(error.__cause__ or error)
+            _fail(said or "interrupted; nothing was left behind", INTERRUPTED)
         except OSError as error:
             if error.errno == errno.EPIPE:
                 sys.exit(UNUSABLE)
@@ -89,7 +92,13 @@ def main() -> None:
 
 
 @main.command()
-@click.option("--mode", default="decode", show_default=True, help="decode or prefill.")
+@click.option(
+    "--mode",
+    default="decode",
+    show_default=True,
+    help="One point: decode, prefill, request. Sweeps: context, prompt, output, batch, ladder "
+    "(of engines), attention. The device: ceilings, clocks, tax.",
+)
 @click.option("--model", help="Preset, hub id or folder.  [default: qwen2.5-0.5b, on CPU tiny]")
 @click.option(
     "--weights",
@@ -97,7 +106,12 @@ def main() -> None:
     show_default=True,
     help="dummy (random, no download), hub, or a folder with real weights.",
 )
-@click.option("--engine", default="eager", show_default=True, help="What runs the model.")
+@click.option(
+    "--engine",
+    default="eager",
+    show_default=True,
+    help="eager, static-cache, cuda-graph, compile or compile-reduce-overhead.",
+)
 @click.option(
     "--attention",
     default="auto",
@@ -122,8 +136,20 @@ def main() -> None:
     show_default=True,
     help="Time between two samples of nvidia-smi.",
 )
+@click.option("--values", help="What a sweep varies, as in 1,2,4.  [default: by mode and device]")
 @click.option(
-    "--repeat", type=int, default=1, show_default=True, help="Requests in a clean stage, at least."
+    "--work",
+    default="decode",
+    show_default=True,
+    help="What heats the card in clocks: decode, or matmul without a model.",
+)
+@click.option(
+    "--repeat",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Requests in a clean stage, visits of each point in a sweep, or processes of tax, at "
+    "least.",
 )
 @click.option("--quick", is_flag=True, help="Shorter stages; what then cannot be known is null.")
 @click.option(
@@ -133,15 +159,43 @@ def main() -> None:
 )
 @click.option("--out", type=PATH, help="Folder of the run.  [default: traces/, named by content]")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier run at --out.")
-def collect(**asked: Any) -> None:
+@click.option("--resume", type=PATH, help="Go on with an interrupted sweep; takes its --out alone.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- python SCRIPT …]")
+@click.pass_context
+def collect(context: click.Context, /, command: tuple[str, ...], **asked: Any) -> None:
     """Record a run on this machine.
 
-    Timings, a trace, clocks and power, and the limits of the device.
+    Timings, a trace, clocks and power, and the limits of the device. After --, of a script with
+    whichwall.collect.record in it.
     """
+    if command:
+        _collect_script(context, command, asked["out"], overwrite=asked["overwrite"])
+        return
     from whichwall.collect.collect import collect as collect_run
     from whichwall.collect.options import CollectOptions
 
     click.echo(collect_run(CollectOptions(**asked)))
+
+
+def _collect_script(
+    context: click.Context, command: tuple[str, ...], out: Path | None, *, overwrite: bool
+) -> None:
+    """Run a script that records itself; it says itself what and how, so only --out is ours."""
+    from whichwall.collect.script import run_script
+
+    ours = {"command", "out", "overwrite"}
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if name not in ours and source is ParameterSource.COMMANDLINE:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(
+                f"{option}: does not go with a script, which says such things in record(…); leave "
+                f"it out, or leave the script out; see {context.command_path} --help"
+            )
+    runs = run_script(command, out, overwrite=overwrite)
+    if out is not None and out not in runs:
+        click.echo(f"whichwall: --out {out} was not used: the script names a folder", err=True)
+    click.echo("\n".join(map(str, runs)))
 
 
 @main.command("import")

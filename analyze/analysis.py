@@ -1,6 +1,7 @@
 """From a run to its summary and report: reads the run, calls the analyses, writes the folder."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 
 from whichwall.analyze.dimensions import calls_of, contradictions, dimensions
 from whichwall.analyze.measurements import read_measurements
+from whichwall.analyze.report.contents import said
 from whichwall.analyze.report.inputs import ReportInputs
 from whichwall.analyze.report.write import write_report
 from whichwall.analyze.role_check import check_roles
@@ -51,7 +53,7 @@ def analyze(
     calls = calls_of(trace.activities, trace.ops)
     option_ns = None if clean_step_ms is None else round(clean_step_ms * NS_PER_MS)
     summary = summarize(run.manifest, trace, measured, option_ns)
-    return ReportInputs(
+    inputs = ReportInputs(
         summary=msgspec.structs.replace(
             summary,
             role_check=check_roles(run, trace),
@@ -69,7 +71,10 @@ def analyze(
         samples=measured.samples,
         passes=measured.passes,
         points=measured.points,
+        requests=measured.requests,
     )
+    answered = msgspec.structs.replace(inputs.summary, answer=said(inputs))
+    return replace(inputs, summary=answered)
 
 
 def analyze_to_folder(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from whichwall.analyze.completeness import Completeness
 from whichwall.analyze.quantities import duration
 from whichwall.schemas.diagnostics import Code, Diagnostic, Severity
+from whichwall.schemas.experiments import MODES
 from whichwall.schemas.manifest import RankFacts
 
 Say = Callable[[Code, Severity, int | None, str], None]
@@ -15,6 +16,7 @@ Say = Callable[[Code, Severity, int | None, str], None]
 class Findings:
     """Facts found while analyzing, ready to be said."""
 
+    mode: str
     ranks: list[RankFacts]
     activities: int
     void_rows: int
@@ -95,7 +97,8 @@ def no_activity(found: Findings) -> str:
 
 def _say_completeness(found: Findings, say: Say) -> None:
     complete = found.complete
-    if not found.activities:
+    # Most experiments take no trace, so there is none to miss.
+    if not found.activities and (found.ranks or found.mode not in MODES):
         say("no_gpu_activity", "warning", None, no_activity(found))
     if complete.lost and complete.lost_at_end:
         say(

@@ -10,7 +10,7 @@ from whichwall.schemas.ceilings import GRAPH_NODE_IDLE, Ceilings
 from whichwall.schemas.errors import InputError
 from whichwall.schemas.manifest import Gpu, Manifest
 from whichwall.schemas.model import Model
-from whichwall.schemas.passes import CLEAN, DECODE, PROFILED
+from whichwall.schemas.passes import CLEAN, DECODE, MATMUL, PROFILED
 from whichwall.schemas.points import Points
 from whichwall.schemas.steps import Steps
 from whichwall.schemas.summary import Floor
@@ -53,6 +53,8 @@ class Basis:
 def floor_of(basis: Basis, point: int, rank: int, phase: str | None) -> Grounds:
     """Return the floor of the steps of one phase at one point."""
     model = basis.model
+    if phase == MATMUL:
+        return Grounds(None, "a matrix product on its own is no pass of the model")
     if model is None:
         return Grounds(
             None, "the model's dimensions are not known; import with --model CONFIG.json"

@@ -16,6 +16,7 @@ ASSUMED = "the model's type is not known: its dimensions are read as those of a 
 WHOLE_RECORDING = "no steps are marked in the trace: the whole recording is taken as one"
 NO_CONTEXT = "the context is not known: the floor leaves the cache out"
 INFERRED = "the floor rests on dimensions inferred from the trace's shapes: give --model to be sure"
+NO_TRACE = "no trace was recorded, and without one the GPU's working time is not known"
 NO_STEPS = "the trace marks no steps, so what one works on is not known"
 
 
@@ -34,7 +35,9 @@ def judge(
         engine=bool(trace.marks[Marks.family].is_in(list(ENGINES)).any()),
     )
     notes: list[str] = []
-    if not found:
+    if not found and not findings.ranks:
+        evidence = msgspec.structs.replace(evidence, no_trace=NO_TRACE)
+    elif not found:
         evidence = msgspec.structs.replace(evidence, no_gpu=_why_none(trace, judged, findings))
     elif not judged:
         notes.append(WHOLE_RECORDING)

@@ -1,4 +1,4 @@
-"""What a run measured beside its trace: points, passes, samples and limits, read once."""
+"""What a run measured beside its trace: points, timings, samples and limits, read once."""
 
 from dataclasses import dataclass
 
@@ -6,8 +6,10 @@ import polars as pl
 
 from whichwall.analyze.tables import read_table
 from whichwall.schemas.ceilings import Ceilings
+from whichwall.schemas.parts import Parts
 from whichwall.schemas.passes import Passes
 from whichwall.schemas.points import Points
+from whichwall.schemas.requests import Requests
 from whichwall.schemas.run import Run
 from whichwall.schemas.samples import Samples
 
@@ -20,6 +22,8 @@ class Measurements:
     passes: pl.DataFrame  # Passes
     samples: pl.DataFrame  # Samples
     ceilings: pl.DataFrame  # Ceilings
+    requests: pl.DataFrame  # Requests
+    parts: pl.DataFrame  # Parts
 
 
 def read_measurements(run: Run) -> Measurements:
@@ -33,4 +37,6 @@ def read_measurements(run: Run) -> Measurements:
         passes=read_table(run, Passes),
         samples=read_table(run, Samples),
         ceilings=read_table(run, Ceilings),
+        requests=read_table(run, Requests),
+        parts=read_table(run, Parts),
     )

@@ -100,7 +100,7 @@ def sampled(
         energy_j=energy_j,
         energy_from=energy_from,
         energy_j_per_token=energy_j / tokens if energy_j is not None and tokens else None,
-        throttle=_throttle(inside),
+        throttle=reason_shares(inside),
     )
 
 
@@ -165,14 +165,16 @@ def _tokens(passes: pl.DataFrame, window: Window) -> int | None:
     inside = passes.filter(
         (pl.col(Passes.stage) == CLEAN)
         & pl.col(Passes.start_ns).is_between(window.start_ns, window.end_ns)
+        # The joules are of one GPU, the first rank's.
+        & (pl.col(Passes.rank) == passes[Passes.rank].min())
     )
     decodes = bool((inside[Passes.phase] == DECODE).any())
     counted = inside[Passes.batch if decodes else Passes.tokens]
     return int(counted.sum()) if len(counted) and not counted.null_count() else None
 
 
-def _throttle(rows: pl.DataFrame) -> dict[str, float]:
-    """Return each reason's share of the samples, those that occur."""
+def reason_shares(rows: pl.DataFrame) -> dict[str, float]:
+    """Return each of the driver's reasons with its share of the samples, those that occur."""
     masks = rows[Samples.throttle_reasons].drop_nulls().to_numpy()
     if not len(masks):
         return {}

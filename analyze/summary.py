@@ -5,6 +5,7 @@ import polars as pl
 from whichwall.analyze.busy import reached_before
 from whichwall.analyze.devices import devices
 from whichwall.analyze.diagnose import Findings, diagnose
+from whichwall.analyze.experiments import with_experiments
 from whichwall.analyze.floors import Basis, node_idle_ns
 from whichwall.analyze.judge import judge
 from whichwall.analyze.measurements import Measurements
@@ -47,6 +48,7 @@ def summarize(
     window = window_of(passes, _span(trace.activities))
     sampling = sampled(measured.samples, passes, manifest, window)
     findings = Findings(
+        mode=manifest.mode,
         ranks=manifest.ranks,
         activities=trace.activities.height,
         void_rows=trace.void_rows,
@@ -60,7 +62,7 @@ def summarize(
         has_clean=option_ns is not None or bool((timed[Timings.stage] == CLEAN).any()),
         short_power_window=_too_short(sampling, window),
     )
-    return Summary(
+    summary = Summary(
         schema_version=VERSION,
         run=manifest.name,
         mode=manifest.mode,
@@ -77,6 +79,7 @@ def summarize(
         tax=tax(timed),
         diagnostics=[*manifest.diagnostics, *diagnose(findings)],
     )
+    return with_experiments(summary, basis, measured)
 
 
 def _span(activities: pl.DataFrame) -> tuple[int, int] | None:

@@ -1,4 +1,4 @@
-"""Limits on which the verdict turns, each with its reason."""
+"""Limits on which verdicts turn, each with its reason."""
 
 # A wall is named where it takes at least half of the step (design: verdict).
 MAJORITY = 0.5
@@ -10,6 +10,12 @@ TRACED_GAP_DIVISOR = 3
 # Kernels run a few percent longer in a trace; busy time beyond the clean step by more than this
 # shows that trace and stopwatch saw different work.
 BUSY_TOLERANCE = 0.05
+
+# A clock moves in steps of under a percent; a card that holds itself back loses more.
+CLOCK_FELL = 0.98
+
+# Loops of a request that differ by less are said to cost the same: a step alone varies by as much.
+LOOPS_ALIKE = 0.05
 
 # Idle per node of a CUDA graph where the device's own was not measured: median gap inside
 # replays on an H200 (0.416 us), assumed elsewhere and said so.

@@ -8,7 +8,9 @@ from whichwall.schemas.run import frame
 from whichwall.schemas.timings import Timings
 
 SERIES = [Passes.point, Passes.rank, Passes.phase, Passes.stage]
-_REQUEST, _FIRST, _LAST = "request", "first_token_ns", "last_token_ns"
+# Columns of `requests`.
+BEGIN, FIRST, LAST, TOKENS = "begin_ns", "first_token_ns", "last_token_ns", "tokens"
+_REQUEST = "request"
 
 
 def timings(passes: pl.DataFrame) -> pl.DataFrame:
@@ -42,27 +44,39 @@ def ttft_ns(passes: pl.DataFrame) -> int | None:
 
 
 def tpot_ns(passes: pl.DataFrame) -> int | None:
-    """Return (last token - first token) / (n - 1), the median over clean requests.
+    """Return (last token - first token) / (n - 1), the median over clean requests."""
+    found = requests(_clean(passes)).filter(pl.col(TOKENS) > 1)
+    return median_ns(found.select(tpot()).to_series())
 
-    A request is a prefill and the decode steps that follow it; n is its number of tokens.
+
+def tpot() -> pl.Expr:
+    """Return (last token - first token) / (n - 1) of a row of `requests`."""
+    return (pl.col(LAST) - pl.col(FIRST)) / (pl.col(TOKENS) - 1)
+
+
+def requests(passes: pl.DataFrame) -> pl.DataFrame:
+    """Return a row per request: a prefill and the decode steps that follow it in its visit.
+
+    Its columns are point, rank and visit, `BEGIN`, `FIRST` and `LAST` (first and last token, ns)
+    and `TOKENS`. Steps before the first prefill of a visit belong to no request.
     """
-    clean = _clean(passes).sort(Passes.start_ns)
-    is_decode = pl.col(Passes.phase) == DECODE
-    requests = (
-        clean.with_columns((~is_decode).cum_sum().alias(_REQUEST))
-        .group_by(_REQUEST)
+    end = pl.col(Passes.start_ns) + pl.col(Passes.wall_ns)
+    is_prefill = pl.col(Passes.phase) == PREFILL
+    visit = [Passes.point, Passes.rank, Passes.visit]
+    return (
+        passes.filter(pl.col(Passes.phase).is_in([PREFILL, DECODE]))
+        .sort(Passes.start_ns, maintain_order=True)
+        .with_columns(is_prefill.cast(pl.Int64).cum_sum().over(visit).alias(_REQUEST))
+        .filter(pl.col(_REQUEST) > 0)
+        .group_by([*visit, _REQUEST], maintain_order=True)
         .agg(
-            (pl.col(Passes.start_ns) + pl.col(Passes.wall_ns))
-            .filter(~is_decode)
-            .max()
-            .alias(_FIRST),
-            (pl.col(Passes.start_ns) + pl.col(Passes.wall_ns)).filter(is_decode).max().alias(_LAST),
-            is_decode.sum().alias(Timings.count),
+            pl.col(Passes.start_ns).min().alias(BEGIN),
+            end.filter(is_prefill).max().alias(FIRST),
+            end.max().alias(LAST),
+            pl.len().cast(pl.Int64).alias(TOKENS),
         )
-        .filter((pl.col(Timings.count) > 0) & pl.col(_FIRST).is_not_null())
+        .drop(_REQUEST)
     )
-    each = requests.select((pl.col(_LAST) - pl.col(_FIRST)) / pl.col(Timings.count))
-    return median_ns(each.to_series())
 
 
 def _clean(passes: pl.DataFrame) -> pl.DataFrame:

@@ -43,6 +43,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     floor: Floor | None = None
     node_idle_ns: float | None = None  # measured idle per node of a CUDA graph
     engine: bool = False  # a serving engine's steps: its host works between them
+    no_trace: str | None = None  # what a run without any trace lacks
     no_gpu: str | None = None  # why there is no GPU activity, if there is none
     no_floor: str | None = None  # why there is no floor, if there is none
 
@@ -70,6 +71,8 @@ def shares(step_ns: int, busy_ns: int, floor: Floor | None) -> Shares | None:
 def verdict(evidence: Evidence, samples: SampleWindow | None) -> Verdict:
     """Return the wall that takes at least half of the step, `mixed`, or none and the reason."""
     annotations = slowdowns(samples)
+    if evidence.no_trace is not None:
+        return _none(evidence.no_trace, None, annotations)
     if evidence.no_gpu is not None:
         return _none(f"no GPU: {evidence.no_gpu}", None, annotations)
     if evidence.busy_ns is None or evidence.window_ns is None:

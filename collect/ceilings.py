@@ -15,6 +15,7 @@ import torch
 
 from whichwall.collect.device import Device, dtype_name
 from whichwall.collect.nvml import open_gpu
+from whichwall.collect.products import Product, Work, plain_product
 from whichwall.collect.spread import spread
 from whichwall.collect.stopwatch import Stopwatch
 from whichwall.schemas.ceilings import (
@@ -28,7 +29,7 @@ from whichwall.schemas.ceilings import (
     Ceilings,
 )
 
-GBPS, TFLOPS, MICROSECONDS = "GB/s", "TFLOP/s", "us"
+GBPS, MICROSECONDS = "GB/s", "us"
 GIGA, TERA, US_PER_S = 1e9, 1e12, 1e6
 
 GPU_BUFFER_BYTES = 1 << 30
@@ -42,6 +43,7 @@ GPU_SIZES, CPU_SIZES = (4096, 8192), (1024, 2048)
 # Long enough for the power limit to bind, as it does in a stage of back-to-back prefills.
 MATMUL_S = 0.5
 LEAST_MATMULS, MOST_MATMULS = 3, 1000
+TRIALS = 3  # a host that is late for one launch makes one look too long
 
 OPS = 1000
 OP_REPEATS = 7
@@ -65,7 +67,7 @@ class CeilingLog:
 
     def add(
         self, name: str, unit: str, values: Sequence[float], watch: Stopwatch, shape: str,
-        dtype: torch.dtype | None = None,
+        dtype: torch.dtype | str | None = None,
     ) -> None:  # fmt: skip
         """Add one limit from its repeats."""
         found = spread(values)
@@ -79,7 +81,7 @@ class CeilingLog:
                 Ceilings.unit: unit,
                 Ceilings.p10: found.p10,
                 Ceilings.p90: found.p90,
-                Ceilings.dtype: None if dtype is None else dtype_name(dtype),
+                Ceilings.dtype: dtype_name(dtype) if isinstance(dtype, torch.dtype) else dtype,
                 Ceilings.shape: shape,
                 Ceilings.repeats: found.repeats,
                 Ceilings.start_ns: watch.start_ns,
@@ -88,10 +90,14 @@ class CeilingLog:
             }
         )
 
+    def find(self, name: str) -> dict[str, object] | None:
+        """Return the first limit of a name, if it has been measured."""
+        return next((row for row in self.rows if row[Ceilings.name] == name), None)
+
 
 def measure_streams_and_launches(log: CeilingLog, dtype: torch.dtype) -> None:
     """Measure what hardly heats the card: reading, copying, and the cost of launches."""
-    size = _buffer_bytes(log.device)
+    size = buffer_bytes(log.device)
     if size is not None:
         _measure_read(log, dtype, size)
         _measure_copy(log, size)
@@ -103,31 +109,46 @@ def measure_streams_and_launches(log: CeilingLog, dtype: torch.dtype) -> None:
 
 def measure_matmul(log: CeilingLog, dtype: torch.dtype) -> None:
     """Measure the rate of a square matrix product on random numbers: the better of two sizes."""
+    measure_product(log, plain_product(dtype))
+
+
+def measure_product(log: CeilingLog, product: Product) -> int | None:
+    """Measure the rate of a product at two sizes, and return the better size.
+
+    None if memory has no room for either.
+    """
     measured = []
     for size in GPU_SIZES if log.device.is_gpu else CPU_SIZES:
-        if 3 * size * size * dtype.itemsize <= MEMORY_SHARE * _free_bytes(log.device):
-            watch, rates = _matmul_rates(log, size, dtype)
+        if product.element_bytes * size * size <= MEMORY_SHARE * free_bytes(log.device):
+            work = product.make(size, log.device.torch)
+            once = seconds_once(log, work)
+            repeats = min(MOST_MATMULS, max(LEAST_MATMULS, int(MATMUL_S / once)))
+            watch = log.stopwatch()
+            rates = [tera_per_s(size, t) for t in watch.seconds(work, repeats)]
             measured.append((spread(rates).median, size, rates, watch))
-    if measured:
-        _, size, rates, watch = max(measured, key=lambda m: m[0])
-        log.add(MATMUL, TFLOPS, rates, watch, f"{size} x {size} x {size}", dtype)
+    if not measured:
+        return None
+    _, size, rates, watch = max(measured, key=lambda m: m[0])
+    log.add(MATMUL, product.unit, rates, watch, product_shape(size), product.dtype)
+    return size
 
 
-def _matmul_rates(log: CeilingLog, size: int, dtype: torch.dtype) -> tuple[Stopwatch, list[float]]:
-    device = log.device.torch
-    left, right = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
-    product = torch.empty_like(left)
-
-    def work() -> None:
-        torch.matmul(left, right, out=product)
-
-    once = log.stopwatch().seconds(work, 1)[0]
-    repeats = min(MOST_MATMULS, max(LEAST_MATMULS, int(MATMUL_S / once)))
-    watch = log.stopwatch()
-    return watch, [2 * size**3 / t / TERA for t in watch.seconds(work, repeats)]
+def seconds_once(log: CeilingLog, work: Work) -> float:
+    """Return the seconds that one piece of work takes, roughly: to plan how often to repeat it."""
+    return min(log.stopwatch().seconds(work, TRIALS))
 
 
-def _free_bytes(device: Device) -> int:
+def tera_per_s(size: int, seconds: float) -> float:
+    """Return the rate of a square product, 10^12 multiplications and additions per second."""
+    return 2 * size**3 / seconds / TERA
+
+
+def product_shape(size: int) -> str:
+    """Return what was multiplied, as the ceilings table says it."""
+    return f"{size} x {size} x {size}"
+
+
+def free_bytes(device: Device) -> int:
     """Return what is left of the GPU's memory, what torch holds unused included.
 
     Nothing is given back: the passes that follow would pay for allocating it again. On a CPU,
@@ -139,12 +160,12 @@ def _free_bytes(device: Device) -> int:
     return torch.cuda.mem_get_info(device.torch)[0] + held
 
 
-def _buffer_bytes(device: Device) -> int | None:
+def buffer_bytes(device: Device) -> int | None:
     """Return the size of a buffer far beyond the cache; None if memory has no room for two."""
     if not device.is_gpu:
         return CPU_BUFFER_BYTES
     cache: int = torch.cuda.get_device_properties(device.torch).L2_cache_size
-    room = int(MEMORY_SHARE * _free_bytes(device) / 2) & ~0xFFF
+    room = int(MEMORY_SHARE * free_bytes(device) / 2) & ~0xFFF
     size = min(max(GPU_BUFFER_BYTES, CACHE_MULTIPLE * cache), room)
     return size if size >= CACHE_MULTIPLE * cache else None
 

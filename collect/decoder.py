@@ -46,4 +46,9 @@ class Decoder:
 
     def _run(self, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
         out = self.model(input_ids=tokens, **{self._cache: cache}, **self._options)
-        return out.logits[:, -1:].argmax(dim=-1), getattr(out, self._cache)
+        return greedy(out.logits), getattr(out, self._cache)
+
+
+def greedy(logits: torch.Tensor) -> torch.Tensor:
+    """Return the likeliest next tokens, shape (batch, 1), from the logits of a pass."""
+    return logits[:, -1:].argmax(dim=-1)

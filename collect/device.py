@@ -11,7 +11,7 @@ from whichwall.schemas.errors import CollectError
 
 # Tensor cores take bfloat16 from Ampere on; before, it is emulated and measures the emulation.
 BFLOAT16_CAPABILITY = 8
-CPU = "cpu"
+CPU, CUDA = "cpu", "cuda"
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,19 @@ def choose_device(asked: str) -> Device:
     if asked == "auto" and not said:
         return Device(torch.device(CPU), CPU)
     raise CollectError(f"no usable GPU: {why}; mend that, or collect on the CPU with --device cpu")
+
+
+def device_at(place: torch.device) -> Device:
+    """Return the device that a tensor lies on.
+
+    Raises:
+        CollectError: it is neither a CPU nor a GPU that torch calls cuda, or cannot be used.
+    """
+    if place.type == CPU:
+        return Device(torch.device(CPU), CPU)
+    if place.type != CUDA:
+        raise CollectError(f"device {place}: cannot be timed here; expected cuda or cpu")
+    return _gpu(torch.cuda.current_device() if place.index is None else place.index)
 
 
 def _why_no_gpu() -> str:

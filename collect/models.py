@@ -33,6 +33,7 @@ BACKENDS = {
     "flash": SDPBackend.FLASH_ATTENTION,
     "cudnn": SDPBackend.CUDNN_ATTENTION,
 }
+SDPA = "sdpa"
 LOCAL = "local"
 # What transformers raises over a model; the last two over damaged files of weights.
 UNLOADABLE = (
@@ -117,7 +118,7 @@ def build(source: Source, device: Device, dtype: torch.dtype, attention: str) ->
         CollectError: transformers cannot build or load it, or the built model has another
             number of parameters than its dimensions say.
     """
-    implementation = "sdpa" if attention in BACKENDS else attention
+    implementation = SDPA if attention in BACKENDS else attention
     options: dict[str, Any] = {"dtype": dtype}
     if implementation != "auto":
         options["attn_implementation"] = implementation
@@ -217,6 +218,36 @@ def _explained(name: str) -> Iterator[None]:
             f"{name}: cannot be built or loaded ({first_line(error)}); check the id or path, the "
             "network, and that this transformers knows the model"
         ) from error
+
+
+@contextmanager
+def switched_attention(module: Any, attention: str) -> Iterator[None]:
+    """Run the block with an implementation or backend, whatever the model was built with.
+
+    Raises:
+        CollectError: the model does not have it.
+    """
+    before = module.config._attn_implementation
+    wanted = SDPA if attention in BACKENDS else attention
+    if wanted != before:
+        _switch(module, wanted)
+    try:
+        with forced_attention(attention):
+            yield
+    finally:
+        if wanted != before:
+            _switch(module, before)
+
+
+def _switch(module: Any, implementation: str) -> None:
+    try:
+        module.set_attn_implementation(implementation)
+    except (ValueError, ImportError, AttributeError) as error:
+        raise CollectError(
+            f"the model cannot switch to attention {implementation} ({first_line(error)})"
+        ) from error
+    if module.config._attn_implementation != implementation:
+        raise CollectError(f"the model does not switch to attention {implementation}")
 
 
 def forced_attention(attention: str) -> AbstractContextManager[None]:

@@ -1,19 +1,36 @@
 """What `collect` can be asked for, the defaults, and the refusal of what is not built."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from whichwall.schemas.errors import UsageError
+from whichwall.schemas.experiments import (
+    ATTENTION,
+    BATCH,
+    CEILINGS,
+    CLOCKS,
+    CONTEXT,
+    LADDER,
+    OUTPUT,
+    PROMPT,
+    REQUEST,
+    TAX,
+)
 
-DECODE, PREFILL = "decode", "prefill"
-MODES = (DECODE, PREFILL)
+DECODE, PREFILL, MATMUL = "decode", "prefill", "matmul"
+SINGLE, SWEEPS = (DECODE, PREFILL), (CONTEXT, PROMPT, OUTPUT, BATCH, LADDER, ATTENTION)
+LIMITS = (CEILINGS, CLOCKS, TAX)
+MODES = (*SINGLE, REQUEST, *SWEEPS, *LIMITS)
 EAGER, STATIC_CACHE, CUDA_GRAPH = "eager", "static-cache", "cuda-graph"
 COMPILE, COMPILE_REDUCE_OVERHEAD = "compile", "compile-reduce-overhead"
 ENGINES = (EAGER, STATIC_CACHE, CUDA_GRAPH, COMPILE, COMPILE_REDUCE_OVERHEAD)
 DEVICES = ("auto", "cuda", "cpu")
-# The last four are backends of scaled dot product attention, forced one at a time.
-ATTENTIONS = ("auto", "eager", "sdpa", "math", "efficient", "flash", "cudnn")
+# Of scaled dot product attention, forced one at a time.
+BACKENDS = ("math", "efficient", "flash", "cudnn")
+OWN = "eager"  # the library's own attention, operator by operator
+ATTENTIONS = ("auto", OWN, "sdpa", *BACKENDS)
 DTYPES = {
     "auto": "auto",
     **dict.fromkeys(("bfloat16", "bf16"), "bfloat16"),
@@ -25,6 +42,13 @@ DEFAULT_MODEL = {"cuda": "qwen2.5-0.5b", "cpu": "tiny"}
 DEFAULT_PROMPT = {"cuda": 1024, "cpu": 64}
 TRACES = Path("traces")
 MOST = 2**31 - 1  # what a column of counts can hold
+# Modes in which every request has a decode step.
+DECODING = (DECODE, CONTEXT, BATCH, ATTENTION, CLOCKS, TAX)
+# What keeps the card busy between its two sides in `clocks`: a model, or no model at all.
+WORKS = (DECODE, MATMUL)
+# What the values of a sweep are, where they are no numbers; and one that is neither.
+NAMES = {LADDER: ENGINES, ATTENTION: (*BACKENDS, OWN)}
+LONG = "long"  # in a sweep of contexts: one long answer
 
 
 @dataclass(frozen=True)
@@ -42,11 +66,14 @@ class CollectOptions:
     batch_size: int = 1
     device: str = "auto"
     sample_interval_ms: int = 100
-    repeat: int = 1  # least number of whole requests in each clean stage
+    values: str | None = None  # what a sweep varies, comma-separated
+    repeat: int = 1  # least number of whole requests in each clean stage; of visits in a sweep
+    work: str = DECODE  # of clocks
     quick: bool = False
     check_roles: bool = False  # record a pass by which roles can be checked
     out: Path | None = None
     overwrite: bool = False
+    resume: Path | None = None  # where an interrupted sweep was to go
 
     def check(self) -> None:
         """Refuse what is not built or cannot be.
@@ -59,17 +86,43 @@ class CollectOptions:
         _among("--device", self.device, DEVICES)
         _among("--attention", self.attention, ATTENTIONS)
         _among("--dtype", self.dtype, tuple(DTYPES))
+        _among("--work", self.work, WORKS)
+        if self.work != DECODE and self.mode != CLOCKS:
+            raise UsageError(f"--work {self.work}: goes with --mode {CLOCKS}; leave it out")
         _at_least("--prompt-tokens", self.prompt_tokens, 1)
         # A request's first token comes from its prefill, so one decode step needs two tokens.
-        _at_least("--new-tokens", self.new_tokens, 2 if self.mode == DECODE else 1)
+        _at_least("--new-tokens", self.new_tokens, 2 if self.mode in DECODING else 1)
         _at_least("--batch-size", self.batch_size, 1)
         _at_least("--sample-interval-ms", self.sample_interval_ms, 1)
         _at_least("--repeat", self.repeat, 1)
+        if self.values is not None:
+            self.asked_values()
+        if self.check_roles and self.mode not in SINGLE:
+            raise UsageError(f"--check-roles goes with --mode decode or prefill, not {self.mode}")
         if self.model is not None and self.weights not in (DUMMY, HUB):
             raise UsageError(
                 f"--model {self.model} and --weights {self.weights} both name a model; "
                 "leave --model out to run the weights of a folder"
             )
+
+    def asked_values(self) -> list[str]:
+        """Return the values of --values, each once.
+
+        Raises:
+            UsageError: the mode varies nothing, or a value is not one that it can take.
+        """
+        if self.mode not in SWEEPS:
+            raise UsageError(f"--values: --mode {self.mode} varies nothing; leave it out")
+        words = [word.strip() for word in (self.values or "").split(",")]
+        for word in words:
+            if self.mode in NAMES:
+                _among("--values", word, NAMES[self.mode])
+            elif not (self._is_long(word) or (word.isdecimal() and 1 <= int(word) <= MOST)):
+                raise UsageError(f"--values {word}: expected numbers from 1 on, as in 1,2,4")
+        return list(dict.fromkeys(words))
+
+    def _is_long(self, word: str) -> bool:
+        return self.mode == CONTEXT and word == LONG
 
 
 def _among(option: str, found: str, known: tuple[str, ...]) -> None:
@@ -94,33 +147,55 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.") or "unnamed"
 
 
-def default_out(mode: str, model: str, device: str, utc: str) -> Path:
+def default_out(mode: str, model: str | None, device: str, utc: str) -> Path:
     """Return where a run goes when nothing is said: traces/<mode>-<model>-<device>-<time>."""
-    return TRACES / f"{mode}-{slug(model.rpartition('/')[2])}-{slug(device)}-{utc}"
+    named = [] if model is None else [slug(model.rpartition("/")[2])]
+    return TRACES / "-".join([mode, *named, slug(device), utc])
 
 
 def command_line(
-    options: CollectOptions, model: str, device: str, dtype: str, prompt_tokens: int
+    options: CollectOptions,
+    model: str,
+    device: str,
+    dtype: str,
+    prompt_tokens: int | None,
+    values: Sequence[str] = (),
 ) -> str:
     """Return a command that would collect this again, with every default spelled out.
 
     Rebuilt from the options rather than taken from argv, so no folder of this machine is in it.
+    What the mode varies is left out, but for the `values` that it takes.
     """
-    words: list[object] = ["whichwall", "collect", "--mode", options.mode]
+    mode = options.mode
+    words: list[object] = ["whichwall", "collect", "--mode", mode]
     if options.weights in (DUMMY, HUB):
         words += ["--model", without_folders(model), "--weights", options.weights]
     else:
         words += ["--weights", without_folders(options.weights)]
-    words += ["--engine", options.engine, "--attention", options.attention]
-    words += ["--dtype", dtype, "--prompt-tokens", prompt_tokens]
-    if options.mode == DECODE:
-        words += ["--new-tokens", options.new_tokens]
-    words += ["--batch-size", options.batch_size, "--device", device]
+    named: dict[str, object] = {
+        "--engine": None if mode == LADDER else options.engine,
+        "--attention": None if mode == ATTENTION else options.attention,
+        "--dtype": dtype,
+        "--values": ",".join(values) or None,
+        "--prompt-tokens": prompt_tokens,
+        "--new-tokens": options.new_tokens if mode in (*DECODING, REQUEST, LADDER) else None,
+        "--batch-size": None if mode == BATCH else options.batch_size,
+        "--device": device,
+        "--sample-interval-ms": options.sample_interval_ms,
+        "--repeat": options.repeat if options.repeat > 1 else None,
+    }
+    words += [word for pair in named.items() if pair[1] is not None for word in pair]
+    words += [f for f in ("--quick", "--check-roles") if getattr(options, f[2:].replace("-", "_"))]
+    return " ".join(map(str, words))
+
+
+def bare_command_line(options: CollectOptions, device: str, dtype: str) -> str:
+    """Return a command that would collect a run without a model again."""
+    words: list[object] = ["whichwall", "collect", "--mode", options.mode]
+    if options.mode == CLOCKS:
+        words += ["--work", options.work]
+    words += ["--dtype", dtype, "--device", device]
     words += ["--sample-interval-ms", options.sample_interval_ms]
-    if options.repeat > 1:
-        words += ["--repeat", options.repeat]
     if options.quick:
         words.append("--quick")
-    if options.check_roles:
-        words.append("--check-roles")
     return " ".join(map(str, words))

@@ -2,8 +2,8 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import torch
@@ -26,11 +26,17 @@ class PassLog:
     """Run passes and keep a row of the passes table for each."""
 
     def __init__(
-        self, device: Device, batch: int, *, point: int = 0, visit: int | None = None
+        self,
+        device: Device,
+        batch: int | None,
+        *,
+        point: int = 0,
+        visit: int | None = None,
+        rank: int = 0,
     ) -> None:
         """Start with no rows; on a GPU, one pair of events serves all passes."""
         self.rows: list[dict[str, object]] = []
-        self.point, self.visit = point, visit
+        self.point, self.visit, self.rank = point, visit, rank
         self.device = device
         self.batch = batch
         self._next: Counter[str] = Counter()
@@ -39,9 +45,18 @@ class PassLog:
             self._events = [gpu_event(), gpu_event()]
 
     def run(self, stage: str, phase: str, *, tokens: int, context: int, work: Callable[[], T]) -> T:
-        """Run one pass; in the profiled stage under an annotation that a trace will show.
+        """Run one pass and return what it returns."""
+        with self.timed(stage, phase, tokens=tokens, context=context):
+            return work()
 
-        The annotation holds the wait at the end too, so that the pass's last kernel is in it.
+    @contextmanager
+    def timed(
+        self, stage: str, phase: str, *, tokens: int | None, context: int | None
+    ) -> Iterator[None]:
+        """Take the block for one pass; a block that raises leaves no row.
+
+        In the profiled stage it is under an annotation that a trace will show, which holds the
+        wait at the end too, so that the pass's last kernel is in it.
         """
         index = self._next[stage]
         self._next[stage] += 1
@@ -55,14 +70,14 @@ class PassLog:
         begin = time.perf_counter_ns()
         with label:
             self._mark(0)
-            result = work()
+            yield
             self._mark(1)
             self.device.synchronize()
         wall_ns = time.perf_counter_ns() - begin
         self.rows.append(
             {
                 Passes.point: self.point,
-                Passes.rank: 0,
+                Passes.rank: self.rank,
                 Passes.stage: stage,
                 Passes.phase: phase,
                 Passes.index: index,
@@ -75,7 +90,6 @@ class PassLog:
                 Passes.context_tokens: context,
             }
         )
-        return result
 
     def _mark(self, which: int) -> None:
         if self._events:

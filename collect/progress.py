@@ -19,15 +19,24 @@ class Reporter:
 
     progress: Progress
     task: TaskID
+    _done: float = 0.0
+    _part: float = 1.0
 
     def stage(self, what: str) -> None:
         """Name the stage that begins."""
+        self._done, self._part = 0.0, 1.0
         self.progress.reset(self.task, description=what, total=1.0)
         self.progress.refresh()
 
+    def part(self, what: str, done: int, total: int) -> None:
+        """Name the part that begins, of several that one bar shows together."""
+        self._done, self._part = done / total, 1 / total
+        self.progress.update(self.task, description=what, completed=self._done, refresh=True)
+
     def advance_to(self, share: float) -> None:
-        """Show how much of the stage is done, from 0 to 1."""
-        self.progress.update(self.task, completed=min(share, 1.0), refresh=True)
+        """Show how much of the stage, or of the part, is done, from 0 to 1."""
+        completed = self._done + self._part * min(share, 1.0)
+        self.progress.update(self.task, completed=completed, refresh=True)
 
 
 @contextmanager

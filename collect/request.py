@@ -9,9 +9,9 @@ import torch
 from whichwall.collect.device import Device, choose_device, choose_dtype
 from whichwall.collect.models import Built, Source, find_source
 from whichwall.collect.options import (
-    DECODE,
     DEFAULT_MODEL,
     DEFAULT_PROMPT,
+    PREFILL,
     CollectOptions,
     default_out,
 )
@@ -75,7 +75,7 @@ def single_point(request: Request, built: Built) -> Point:
         UsageError: the model has learned positions, and fewer than the request needs.
     """
     options = request.options
-    new = options.new_tokens if options.mode == DECODE else 1
+    new = 1 if options.mode == PREFILL else options.new_tokens
     return Point(
         number=0,
         engine=options.engine,

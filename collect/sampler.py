@@ -66,7 +66,7 @@ class _Child:
         self.ended = False
         self._lines = 0
         self.process = subprocess.Popen(
-            _tied_to_us(command),
+            tied_to_us(command),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -134,7 +134,7 @@ class _Child:
         return False
 
 
-def _tied_to_us(command: Sequence[str]) -> list[str]:
+def tied_to_us(command: Sequence[str]) -> list[str]:
     """Return the command so that it dies with this process, where the platform has the means."""
     if sys.platform != "linux" or not sys.executable:
         return list(command)
@@ -160,6 +160,11 @@ class Sampler:
         """End the child, if `finish` has not."""
         if self._child is not None:
             self._child.end()
+
+    @property
+    def why_none(self) -> str | None:
+        """Say why nothing is sampled; None between a `start` that worked and `finish`."""
+        return self._why_none if self._child is None else None
 
     def start(self) -> None:
         """Start nvidia-smi, dropping fields that it refuses, and wait for a first row."""
@@ -206,6 +211,13 @@ class Sampler:
         except (OSError, subprocess.SubprocessError) as error:
             self._why_none = f"{PROGRAM} cannot be started ({error})"
             return None
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return the samples so far, as the samples table has them."""
+        if self._child is None:
+            return []
+        with self._child.lock:
+            return self._child.parser.sample_rows()
 
     def finish(self) -> Samples:
         """Wait for one sample after this moment, end the child, and return the samples."""

@@ -1,10 +1,11 @@
 """One run from device to folder: every stage of a point, in the one order that keeps it honest.
 
-Sampler on, warm up, clean passes, limits of memory and launches, profiled passes, clean passes
-again, idle time in a graph, limit of arithmetic, passes to tell and to check roles by. The clean
-passes and the cost of launches are timed in a process in which no profiler has run yet. The idle
-time takes a second trace, and the matrix product heats the card, so these come late; passes that
-tell or check roles are slowed by what they record, and nothing is timed any more.
+Sampler on, warm up, clean passes, limits of memory and launches, the model's parts, profiled
+passes, clean passes again, idle time in a graph, limit of arithmetic, passes to tell and to check
+roles by. The clean passes, the cost of launches and the parts are timed in a process in which no
+profiler has run yet. The idle time takes a second trace, and the matrix product heats the card, so
+these come late; passes that tell or check roles are slowed by what they record, and nothing is
+timed any more.
 """
 
 import time
@@ -28,6 +29,7 @@ from whichwall.collect.options import (
     CollectOptions,
     command_line,
 )
+from whichwall.collect.parts import FULL_S, IN_PARTS, QUICK_S, measure_parts
 from whichwall.collect.passes import PassLog
 from whichwall.collect.point import Point
 from whichwall.collect.profiler import TraceSession
@@ -38,6 +40,7 @@ from whichwall.collect.sampler import Sampler
 from whichwall.collect.workload import Plan, Workload, random_prompt
 from whichwall.collect.writing import Measured, Row, TakenTrace, find_unstable, write_run
 from whichwall.schemas import passes
+from whichwall.schemas.diagnostics import Diagnostic
 from whichwall.schemas.folder import RunWriter
 from whichwall.schemas.points import Points
 
@@ -105,6 +108,8 @@ def _measure(
         reporter.stage("measuring limits")
         measure_streams_and_launches(ceilings, request.dtype)
         replay = time_replay(ceilings, request.dtype) if device.is_gpu else None
+        reporter.stage("timing the parts")
+        parts, untimed = _measure_parts(workload, point, request)
         reporter.stage("profiled passes")
         trace = profile(workload, plan, device, folder / TRACE_FILE)
         reporter.stage("clean passes again")
@@ -120,6 +125,7 @@ def _measure(
     return Measured(
         points=[row, *(_aside_row(row, number) for number in asides)],
         passes=log.rows,
+        parts=parts,
         ceilings=ceilings.rows,
         samples=sampled,
         energy=meter.facts,
@@ -131,6 +137,7 @@ def _measure(
         diagnostics=[
             *find_sharing(device, gpu),
             *find_unstable(log.walls(passes.CLEAN, phase), phase),
+            *untimed,
         ],
     )
 
@@ -142,6 +149,16 @@ def _make_ready(workload: Workload, point: Point, device: Device) -> int:
     workload.decoder.make_ready(workload.prompt, point.new_tokens)
     device.synchronize()
     return time.perf_counter_ns() - begin
+
+
+def _measure_parts(
+    workload: Workload, point: Point, request: Request
+) -> tuple[list[Row], list[Diagnostic]]:
+    """Time the parts of the model where the engine runs them one by one."""
+    if point.engine not in IN_PARTS:
+        return [], []
+    seconds = QUICK_S if request.options.quick else FULL_S
+    return measure_parts(workload, request.device, seconds)
 
 
 def profile(workload: Workload, plan: Plan, device: Device, path: Path) -> TakenTrace:

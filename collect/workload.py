@@ -32,6 +32,21 @@ FULL = Plan(1.0, 5.0, 2.0, 16, 4)
 # One request at least; what needs a longer window stays null.
 QUICK = Plan(0.0, 0.5, 0.0, 4, 2)
 
+
+@dataclass(frozen=True)
+class VisitPlan:
+    """How often each point of a sweep is visited, and how long each stage of a visit lasts."""
+
+    visits: int
+    warmup_s: float
+    clean_s: float
+
+
+# Three visits in two directions tell a trend from drift; 1.5 s hold some dozens of steps of the
+# slowest kind. Quick ones say that it works, and roughly how fast.
+FULL_VISITS = VisitPlan(3, 0.5, 1.5)
+QUICK_VISITS = VisitPlan(2, 0.0, 0.3)
+
 # Passes between the profiler's start-up and its recording: the first ones pay for its buffers.
 TRACE_WARMUPS = 3
 
@@ -50,6 +65,12 @@ class Workload:
         self.steps = new_tokens - 1
         self._last: tuple[torch.Tensor, object] | None = None
         self._context = 0
+
+    @property
+    def newest(self) -> torch.Tensor:
+        """Return the tokens that the last pass chose, shape (batch, 1)."""
+        assert self._last is not None, "no pass has run"
+        return self._last[0]
 
     def prefill(self, stage: str) -> None:
         """Run the prompt and keep its cache."""

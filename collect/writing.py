@@ -81,15 +81,22 @@ class Measured:
     role_trace: TakenTrace | None = None  # only to check roles by, at a point of its own
     reference_trace: TakenTrace | None = None  # tells roles of graph replays, likewise
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    rank: int | None = None  # of several: each then has files of its own
 
 
 def write_run(writer: RunWriter, origin: Origin, measured: Measured) -> Path:
     """Write the tables, import the traces, and finish the folder."""
-    taken = [_import(writer, one) for one in measured.traces]
-    role_check = _aside(writer, measured.role_trace)
-    reference = _aside(writer, measured.reference_trace)
+    return writer.finish(write_tables(writer, origin, measured))
+
+
+def write_tables(writer: RunWriter, origin: Origin, measured: Measured) -> Manifest:
+    """Write the tables, import the traces, and return the manifest to finish the folder with."""
+    rank = measured.rank
+    taken = [_import(writer, one, rank) for one in measured.traces]
+    role_check = _aside(writer, measured.role_trace, rank)
+    reference = _aside(writer, measured.reference_trace, rank)
     # After the last trace, since counting closes the tables.
-    profiler = [_counted(writer, one) for one in measured.traces]
+    profiler = [_counted(writer, one, rank) for one in measured.traces]
     for table, rows in (
         (Points, measured.points),
         (Passes, measured.passes),
@@ -99,57 +106,56 @@ def write_run(writer: RunWriter, origin: Origin, measured: Measured) -> Path:
         (Samples, measured.samples.rows),
     ):
         if rows:
-            writer.write(table, rows)
+            writer.write(table, rows, rank)
     first = taken[0] if taken else None
-    return writer.finish(
-        Manifest(
-            schema_version=VERSION,
-            id="",  # the writer gives both
-            name="",
-            created_ns=origin.created_ns,
-            tool_version=__version__,
-            command=origin.command,
-            mode=origin.mode,
-            model=origin.model,
-            weights=origin.weights,
-            ranks=[_collected(facts) for facts in taken],
-            gpus=[measured.gpu] if measured.gpu else [],
-            environment=msgspec.structs.replace(
-                measured.environment, cupti=first.metadata.cupti if first else None
-            ),
-            sampler=measured.samples.facts,
-            energy=measured.energy,
-            profiler=profiler[0] if profiler else None,
-            role_check=role_check,
-            reference=reference,
-            diagnostics=[
-                *measured.diagnostics,
-                *measured.samples.diagnostics,
-                *(said for facts in taken for said in facts.diagnostics),
-                *_find_empty(taken, profiler, on_gpu=origin.on_gpu),
-            ],
-        )
+    return Manifest(
+        schema_version=VERSION,
+        id="",  # the writer gives both
+        name="",
+        created_ns=origin.created_ns,
+        tool_version=__version__,
+        command=origin.command,
+        mode=origin.mode,
+        model=origin.model,
+        weights=origin.weights,
+        ranks=[_collected(facts) for facts in taken],
+        gpus=[measured.gpu] if measured.gpu else [],
+        environment=msgspec.structs.replace(
+            measured.environment, cupti=first.metadata.cupti if first else None
+        ),
+        sampler=measured.samples.facts,
+        energy=measured.energy,
+        profiler=profiler[0] if profiler else None,
+        role_check=role_check,
+        reference=reference,
+        diagnostics=[
+            *measured.diagnostics,
+            *measured.samples.diagnostics,
+            *(said for facts in taken for said in facts.diagnostics),
+            *_find_empty(taken, profiler, on_gpu=origin.on_gpu),
+        ],
     )
 
 
-def _import(writer: RunWriter, taken: TakenTrace) -> TraceFacts:
-    facts = read_trace(taken.path, writer, point=taken.point)
+def _import(writer: RunWriter, taken: TakenTrace, rank: int | None) -> TraceFacts:
+    numbered = rank is not None
+    facts = read_trace(taken.path, writer, rank=rank or 0, numbered=numbered, point=taken.point)
     taken.path.unlink()
     return facts
 
 
-def _aside(writer: RunWriter, taken: TakenTrace | None) -> RankFacts | None:
+def _aside(writer: RunWriter, taken: TakenTrace | None, rank: int | None) -> RankFacts | None:
     """Import a trace that is no part of what was measured."""
-    return None if taken is None else _collected(_import(writer, taken))
+    return None if taken is None else _collected(_import(writer, taken, rank))
 
 
 def _collected(facts: TraceFacts) -> RankFacts:
     return msgspec.structs.replace(facts.rank, source=COLLECTED)
 
 
-def _counted(writer: RunWriter, taken: TakenTrace) -> ProfilerFacts:
+def _counted(writer: RunWriter, taken: TakenTrace, rank: int | None) -> ProfilerFacts:
     """Count what a trace holds and lacks, from the run's own finished files."""
-    kernels, launches = writer.table(Kernels), writer.table(Launches)
+    kernels, launches = writer.table(Kernels, rank), writer.table(Launches, rank)
     kernels.close()
     launches.close()
     return msgspec.structs.replace(

@@ -3,8 +3,10 @@
 from whichwall.schemas.table import FLOAT64, INT32, INT64, TEXT, Column, Table
 
 READ, COPY, MATMUL = "read", "copy", "matmul"
-EAGER_OP, GRAPH_NODE, GRAPH_NODE_IDLE, ROUND_TRIP = (
-    "eager_op", "graph_node", "graph_node_idle", "round_trip",
+# The same over a stretch of seconds, in which power and heat bind: no ceiling of a single pass.
+READ_SUSTAINED, MATMUL_SUSTAINED = "read_sustained", "matmul_sustained"
+EAGER_OP, BARE_LAUNCH, GRAPH_NODE, GRAPH_NODE_IDLE, ROUND_TRIP = (
+    "eager_op", "bare_launch", "graph_node", "graph_node_idle", "round_trip",
 )  # fmt: skip
 
 # A cache serves much of anything smaller than four times its size: below that, neither a
@@ -21,7 +23,7 @@ class Ceilings(Table):
     gpu_uuid = Column(TEXT, "GPU by UUID; null on a CPU.")
     name = Column(TEXT, "read, copy, matmul, eager_op, graph_node …", required=True)
     value = Column(FLOAT64, "The limit: median of the repeats.", required=True)
-    unit = Column(TEXT, "GB/s, TFLOP/s or us.", required=True)
+    unit = Column(TEXT, "GB/s, TFLOP/s, TOP/s or us.", required=True)
     p10 = Column(FLOAT64, "Tenth percentile of the repeats, same unit.")
     p90 = Column(FLOAT64, "Ninetieth percentile of the repeats, same unit.")
     dtype = Column(TEXT, "Type of the numbers, where it matters.")

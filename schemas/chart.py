@@ -145,3 +145,42 @@ class StageBands(Table):
     stage = Column(TEXT, "warmup, clean, profiled or after.", required=True)
     from_s = Column(FLOAT64, "Start, since the first sample or pass.", "s", required=True)
     to_s = Column(FLOAT64, "End.", "s", required=True)
+
+
+class Lines(Table):
+    """A row per point of a line, measured or a floor."""
+
+    NAME = "lines"
+
+    x = Column(FLOAT64, "What was varied.", required=True)
+    y = Column(FLOAT64, "What was measured, in the unit of the axis.", required=True)
+    low = Column(FLOAT64, "Lower end of the band around it; null: no band.")
+    high = Column(FLOAT64, "Upper end.")
+    series = Column(TEXT, "Name of the line.", required=True)
+    floor = Column(BOOL, "A line that nothing can go below, not a measured one.", required=True)
+
+
+class Bars(Table):
+    """A row per bar; one without a value is said in words."""
+
+    NAME = "bars"
+
+    name = Column(TEXT, "What the bar stands for.", required=True)
+    group = Column(TEXT, "What bars of one colour have in common.", required=True)
+    value = Column(FLOAT64, "Its length, in the unit of the axis; null: nothing was measured.")
+    low = Column(FLOAT64, "Lower end of its spread.")
+    high = Column(FLOAT64, "Upper end of its spread.")
+    floor = Column(FLOAT64, "What it cannot go below, marked across it.")
+    label = Column(TEXT, "Value in words, or why there is none.", required=True)
+
+
+class RequestStages(Table):
+    """A row per stage of a request, one after the other on the bar of its loop."""
+
+    NAME = "request_stages"
+
+    loop = Column(TEXT, "What made the tokens.", required=True)
+    stage = Column(TEXT, "tokenize, prefill, step, model or detokenize.", required=True)
+    from_ms = Column(FLOAT64, "Start, since the request's.", "ms", required=True)
+    to_ms = Column(FLOAT64, "End.", "ms", required=True)
+    number = Column(INT64, "Number of the step, from 1; null otherwise.")

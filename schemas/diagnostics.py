@@ -14,7 +14,8 @@ Code = Literal[
     "missing_rank", "no_shapes", "no_clean_timing", "unstable_steps", "sampler_gap",
     "sampler_clock_step", "samples_missing", "power_not_measurable", "shared_gpu",
     "split_steps", "assumed_ceiling", "cached_weights",
-    "dimensions_differ",
+    "dimensions_differ", "loop_ended_early", "part_not_timed", "sweep_resumed",
+    "trace_failed",
 ]  # fmt: skip
 
 

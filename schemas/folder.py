@@ -101,6 +101,7 @@ class RunWriter:
         # find its folder taken by a killed one.
         self.folder = out.parent / f".{out.name}.{self.id[:8]}.partial"
         self._writers: dict[str, TableWriter] = {}
+        self._adopted: dict[str, FileFacts] = {}
 
     def _refuse_existing(self) -> None:
         if not (self.out.exists() or self.out.is_symlink()):
@@ -148,16 +149,25 @@ class RunWriter:
             self._writers[name] = TableWriter(table, self.folder / name)
         return self._writers[name]
 
-    def write(self, table: type[Table], rows: list[dict[str, object]]) -> None:
+    def write(
+        self, table: type[Table], rows: list[dict[str, object]], rank: int | None = None
+    ) -> None:
         """Write a small table whole, from rows as dictionaries."""
-        self.table(table).write(pa.Table.from_pylist(rows, schema=table.schema()))
+        self.table(table, rank).write(pa.Table.from_pylist(rows, schema=table.schema()))
+
+    def adopt(self, part: Path, manifest: Manifest) -> None:
+        """Take over the tables of a finished run: another rank's, so that no names meet."""
+        for name in manifest.files:
+            (part / name).rename(self.folder / name)
+        self._adopted.update(manifest.files)
 
     def finish(self, manifest: Manifest) -> Path:
         """Close the files, write run.json with their checksums, and rename into place."""
-        files = {}
-        for name, writer in sorted(self._writers.items()):
+        files = dict(self._adopted)
+        for name, writer in self._writers.items():
             writer.close()
             files[name] = file_facts(writer.path, writer.rows)
+        files = dict(sorted(files.items()))
         whole = msgspec.structs.replace(manifest, id=self.id, name=self.out.name, files=files)
         (self.folder / FILE).write_bytes(whole.encode())
         self._replace()

@@ -5,6 +5,11 @@ from whichwall.schemas.table import INT32, INT64, TEXT, Column, Table
 DONE, REFUSED, OUT_OF_MEMORY, INTERRUPTED = "done", "refused", "out_of_memory", "interrupted"
 OUTCOMES = (DONE, REFUSED, OUT_OF_MEMORY, INTERRUPTED)
 
+# Labels that say what a point is for, where that is more than one value of a sweep.
+LONG_GENERATION = "long generation"
+RESTED, HOT = "rested", "hot"
+SAMPLER_OFF, SAMPLER_ON = "sampler off", "sampler on"
+
 
 class Points(Table):
     """A row per point: one for a plain run, many for a sweep."""

@@ -6,6 +6,16 @@ Every value that is not known is null. Times are integer nanoseconds, shares lie
 import msgspec
 
 from whichwall.schemas.diagnostics import Diagnostic
+from whichwall.schemas.experiments import (
+    ClockChange,
+    Drift,
+    Observer,
+    PartsSum,
+    Rate,
+    Reached,
+    RequestTimes,
+)
+from whichwall.schemas.knee import Knee
 from whichwall.schemas.model import Model
 
 VERSION = 1
@@ -226,6 +236,16 @@ class Summary(msgspec.Struct, frozen=True):
     role_check: RoleCheck | None = None  # null: nothing was recorded to check roles by
     dimensions: Dimensions | None = None  # null: neither config nor shapes tell
     reference: str | None = None  # the run that told roles of graph replays, if one was given
+    answer: str | None = None  # the sentence that answers what the run was made for
+    rates: list[Rate] = []
+    sweep: list[dict[str, bool | int | float | str | None]] = []  # rows of schemas/sweep.py
+    knee: Knee | None = None  # where a sweep over batches, prompts or contexts starts to rise
+    drift: Drift | None = None
+    request: RequestTimes | None = None
+    parts: list[PartsSum] = []
+    ceilings: list[Reached] = []
+    clocks: ClockChange | None = None
+    observer: Observer | None = None
 
     def encode(self) -> bytes:
         """Return the text of summary.json, indented and ending in a newline."""

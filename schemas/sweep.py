@@ -1,4 +1,4 @@
-"""What sweeps show: a row per point and phase, with its step, its spread, its floor and its rates."""
+"""What sweeps show: a row per point and phase, with its step and spread, its floor and rates."""
 
 from whichwall.schemas.table import BOOL, FLOAT64, INT32, INT64, TEXT, Column, Table
 

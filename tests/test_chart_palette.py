@@ -7,7 +7,9 @@ import pytest
 
 from whichwall.analyze.charts.palette import (
     CAUSE_COLOURS,
+    REQUEST_COLOURS,
     ROLE_COLOURS,
+    SERIES_COLOURS,
     STAGE_COLOURS,
     WALL_COLOURS,
 )
@@ -57,6 +59,15 @@ TO_LAB = np.array(
 )
 
 
+ALL = [
+    ROLE_COLOURS,
+    CAUSE_COLOURS,
+    STAGE_COLOURS,
+    REQUEST_COLOURS,
+    dict(zip("abc", SERIES_COLOURS, strict=True)),
+]
+
+
 def distance(one: str, other: str) -> float:
     """Return how far two colours are apart in OKLab, for the vision that sees least of it."""
     return min(
@@ -78,7 +89,7 @@ def test_every_role_cause_and_wall_has_a_colour_in_its_order() -> None:
     assert tuple(WALL_COLOURS) == (LAUNCHES, KERNELS, BYTES, ARITHMETIC)
 
 
-@pytest.mark.parametrize("colours", [ROLE_COLOURS, CAUSE_COLOURS, STAGE_COLOURS])
+@pytest.mark.parametrize("colours", ALL)
 def test_no_two_colours_look_alike_to_anyone(colours: dict[str, str]) -> None:
     alike = [
         (one, other)
@@ -89,7 +100,7 @@ def test_no_two_colours_look_alike_to_anyone(colours: dict[str, str]) -> None:
     assert alike == []
 
 
-@pytest.mark.parametrize("colours", [ROLE_COLOURS, CAUSE_COLOURS, STAGE_COLOURS])
+@pytest.mark.parametrize("colours", ALL)
 def test_neighbours_in_order_are_well_apart(colours: dict[str, str]) -> None:
     close = [
         (one, other)

@@ -58,7 +58,8 @@ def test_a_run_holds_its_tables_and_nothing_of_its_making(run: Path) -> None:
     assert sorted(path.name for path in run.iterdir()) == sorted(
         [
             FILE, "ceilings.parquet", "kernels.parquet", "launches.parquet", "ops.parquet",
-            "overheads.parquet", "passes.parquet", "points.parquet", "ranges.parquet",
+            "overheads.parquet", "parts.parquet", "passes.parquet", "points.parquet",
+            "ranges.parquet",
         ]
     )  # fmt: skip
     assert [path.name for path in run.parent.iterdir()] == [run.name]

@@ -10,7 +10,13 @@ from whichwall.schemas.errors import UsageError
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"mode": "ladder"}, "--mode ladder: not built; this whichwall has decode, prefill"),
+        ({"mode": "train"}, "--mode train: not built; this whichwall has decode, prefill"),
+        ({"mode": "batch", "values": "1,two"}, "--values two: expected numbers from 1 on"),
+        ({"mode": "ladder", "values": "vllm"}, "--values vllm: not built; this whichwall has"),
+        ({"mode": "output", "values": "long"}, "--values long: expected numbers"),
+        ({"mode": "decode", "values": "1"}, "--values: --mode decode varies nothing"),
+        ({"mode": "batch", "check_roles": True}, "--check-roles goes with --mode decode"),
+        ({"mode": "context", "new_tokens": 1}, "--new-tokens 1: must be at least 2"),
         ({"engine": "vllm"}, "--engine vllm: not built; this whichwall has eager"),
         ({"dtype": "int3"}, "--dtype int3: not built"),
         ({"attention": "magic"}, "--attention magic: not built"),

@@ -192,6 +192,17 @@ def test_tokens_are_those_generated_or_those_fed_where_nothing_but_prefills_ran(
     assert per_token(a_pass(T0 + 11 * S, S)) is None
 
 
+def test_the_joules_of_one_gpu_are_spread_over_the_tokens_of_its_rank() -> None:
+    ranks = [a_pass(T0 + S, S, batch=3) | {Passes.rank: rank} for rank in (0, 1)]
+
+    found = sampled(
+        table(Samples, *steady(300.0)), table(Passes, *ranks), manifest(energy_mj=12_000), WINDOW
+    )
+
+    assert found is not None
+    assert found.energy_j_per_token == 12 / 3
+
+
 def test_only_the_runs_own_gpu_counts() -> None:
     both = table(Samples, sample(T0), sample(T0, gpu_uuid="GPU-b"), sample(T0, gpu_uuid=None))
     one = table(Samples, sample(T0), sample(T0, gpu_uuid=None))

@@ -59,6 +59,9 @@ PHASE_COLOURS: dict[str, str] = {
     passes.PREFILL: ROLE_COLOURS[roles.GATE_UP_PROJ],
 }
 
+# Lines and groups of bars that stand for no role, cause or stage, in this order.
+SERIES_COLOURS = ("#306fb6", "#fb8100", "#6b3667")
+
 # From little to much, in one hue: lightness falls all the way.
 HEAT = ("#e3ecf6", "#9dc3e6", "#306fb6", "#0b2b52")
 
@@ -75,6 +78,15 @@ def is_bright(colour: str) -> bool:
     )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue >= BRIGHT
 
+
+# Stages of a request; where nothing stops in between, the model's work is one.
+REQUEST_COLOURS: dict[str, str] = {
+    "tokenize": "#63686d",
+    "prefill": PHASE_COLOURS[passes.PREFILL],
+    "step": PHASE_COLOURS[passes.DECODE],
+    "model, not divided": "#9dc3e6",
+    "detokenize": "#6b3667",
+}
 
 # The host's side of a timeline, and what is neither role nor cause.
 HOST, CALL = "#9aa3ad", "#5f6b78"

@@ -37,13 +37,18 @@ _WHY: dict[str, str] = {
 
 
 def answer(inputs: ReportInputs) -> str:
-    """Return the verdict and why as plain text, for a terminal."""
+    """Return the answer of a run as plain text, for a terminal."""
+    return printable(inputs.summary.answer or verdict_in_words(inputs))
+
+
+def verdict_in_words(inputs: ReportInputs) -> str:
+    """Return the verdict and why as plain text."""
     said = headline(inputs, subject(inputs)).sentences
     plain = [
         "".join(part if isinstance(part, str) else part.text for part in parts(text))
         for text in said
     ]
-    return printable(" ".join(plain))
+    return " ".join(plain)
 
 
 def headline(inputs: ReportInputs, chosen: Subject) -> Answer:

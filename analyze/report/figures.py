@@ -17,6 +17,8 @@ from whichwall.analyze.layer_times import layer_times
 from whichwall.analyze.phase_shares import phase_shares
 from whichwall.analyze.quantities import count, duration, percent, several, whole_percent, with_unit
 from whichwall.analyze.report.conditions import slowdowns, spoken
+from whichwall.analyze.report.experiments.clocks import verdict
+from whichwall.analyze.report.experiments.modes import EXPERIMENTS
 from whichwall.analyze.report.inputs import ReportInputs
 from whichwall.analyze.report.subject import Subject, subject
 from whichwall.analyze.report.work import totals
@@ -48,7 +50,9 @@ _TAKEN_BY = {
 def charts(inputs: ReportInputs) -> dict[str, ChartType]:
     """Return the charts by name, in the order in which a report shows them; without data, none."""
     chosen = subject(inputs)
+    experiment = EXPERIMENTS.get(inputs.manifest.mode)
     drawn = {
+        **(experiment.charts(inputs) if experiment else {}),
         "shares": _shares(chosen),
         "timeline": _timeline(inputs, chosen),
         "roles": _roles(inputs, chosen),
@@ -189,7 +193,9 @@ def _clocks(inputs: ReportInputs) -> ChartType | None:
     readings = clock_readings.readings(samples, origin)
     bands = clock_readings.stage_bands(inputs.passes, origin)
     subtitle = "Red: the driver says that it holds the clock down."
-    return clocks(readings, bands, _clocks_title(window), [subtitle])
+    changed = inputs.summary.clocks
+    title = verdict(inputs, changed) if changed else _clocks_title(window)
+    return clocks(readings, bands, title, [subtitle])
 
 
 def _clocks_title(window: SampleWindow | None) -> str:

@@ -1,11 +1,15 @@
 """What a report needs to know: the results of an analysis and the tables behind them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 import polars as pl
 
 from whichwall.schemas.manifest import Manifest
+from whichwall.schemas.requests import Requests
+from whichwall.schemas.run import frame
 from whichwall.schemas.summary import Summary
+from whichwall.schemas.sweep import Sweep
 
 
 @dataclass(frozen=True)
@@ -23,3 +27,9 @@ class ReportInputs:
     samples: pl.DataFrame
     passes: pl.DataFrame
     points: pl.DataFrame
+    requests: pl.DataFrame = field(default_factory=partial(frame, Requests, []))
+
+    @property
+    def sweep(self) -> pl.DataFrame:
+        """Return the points of the run side by side, as `Sweep`."""
+        return frame(Sweep, [dict(row) for row in self.summary.sweep])

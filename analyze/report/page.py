@@ -147,4 +147,5 @@ def _answer(block: Answer) -> str:
         f"<div><dt>{html_text(name)}</dt><dd>{html_text(value)}</dd></div>"
         for name, value in block.figures
     )
-    return f'<div class="answer"{style}>{"".join(said)}</div>\n<dl class="cards">{cards}</dl>'
+    figures = f'\n<dl class="cards">{cards}</dl>' if cards else ""
+    return f'<div class="answer"{style}>{"".join(said)}</div>{figures}'

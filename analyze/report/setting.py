@@ -36,6 +36,8 @@ def setting(inputs: ReportInputs, subject: Subject) -> list[Block]:
 
 
 def _model(model: Model | None, manifest: Manifest) -> Text:
+    if model is None and not manifest.ranks:
+        return "none on record"
     if model is None:
         return f"{NOT_KNOWN}: the run names no model and its shapes do not give one away"
     said = [
@@ -82,6 +84,8 @@ def _gpus(gpus: list[Gpu]) -> Text:
 
 
 def _point(inputs: ReportInputs, subject: Subject) -> list[tuple[Text, Text]]:
+    if inputs.points.height > 1:
+        return _points(inputs.points)
     number = subject.group.point if subject.group else 0
     rows = inputs.points.filter(pl.col(Points.point) == number)
     if rows.is_empty():
@@ -107,6 +111,23 @@ def _point(inputs: ReportInputs, subject: Subject) -> list[tuple[Text, Text]]:
     return shown
 
 
+def _points(points: pl.DataFrame) -> list[tuple[Text, Text]]:
+    """Return what the points of a sweep have in common, and in what they differ."""
+    columns = (
+        ("engine", Points.engine), ("attention", Points.attention), ("type", Points.dtype),
+        ("batch", Points.batch), ("prompt", Points.prompt_tokens),
+        ("context", Points.context_tokens), ("new tokens", Points.new_tokens),
+    )  # fmt: skip
+    said = []
+    for name, column in columns:
+        values = points[column].drop_nulls().unique(maintain_order=True).to_list()
+        if values:
+            shown = (f"{value:,}" if isinstance(value, int) else str(value) for value in values)
+            said.append(f"{name} {', '.join(shown)}")
+    done = points.filter(pl.col(Points.outcome) == DONE).height
+    return [("points", f"{points.height}, of which {done} done"), ("load", "; ".join(said))]
+
+
 def _software(environment: Environment) -> str:
     named = (
         ("torch", environment.torch),
@@ -130,13 +151,19 @@ def _trace(manifest: Manifest) -> str:
     events = sum(rank.events for rank in manifest.ranks)
     sources = sorted({rank.source for rank in manifest.ranks})
     said = f"{count(events)} events from {', '.join(sources)}"
-    if len(manifest.ranks) > 1:
-        said += f", {len(manifest.ranks)} ranks"
+    for noun, number in (
+        ("rank", len({rank.rank for rank in manifest.ranks})),
+        ("point", len({rank.point for rank in manifest.ranks})),
+    ):
+        if number > 1:
+            said += f", {number} {noun}s"
     return said
 
 
 def _steps(inputs: ReportInputs) -> str:
     steps = inputs.summary.steps
+    if not inputs.manifest.ranks:
+        return "none traced"
     if steps.found_by is None:
         return "none found: numbers are of the whole recording"
     phases = ", ".join(f"{number} {phase}" for phase, number in steps.phase.items())
