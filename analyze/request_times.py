@@ -23,6 +23,7 @@ def request_times(requests: pl.DataFrame, passes: pl.DataFrame) -> RequestTimes 
     staged = waiting if waiting.height else requests.clear()
     steps = steps_of(staged, passes)
     first = requests.row(0, named=True)
+    told, alike = _alike(requests)
     return RequestTimes(
         prompt_tokens=first[Requests.prompt_tokens],
         new_tokens=first[Requests.new_tokens],
@@ -35,7 +36,9 @@ def request_times(requests: pl.DataFrame, passes: pl.DataFrame) -> RequestTimes 
         step_ns_median=median_ns(steps[_MEDIAN]),
         step_ns_slowest=median_ns(steps[_SLOWEST]),
         loops=_loops(requests),
-        same_tokens=_same_tokens(requests),
+        same_tokens=alike == told if told > 1 else None,
+        requests_told=told,
+        requests_alike=alike,
     )
 
 
@@ -89,15 +92,15 @@ def _loops(requests: pl.DataFrame) -> list[LoopTime]:
     ]
 
 
-def _same_tokens(requests: pl.DataFrame) -> bool | None:
-    """Compare digests among requests that asked for the same, whatever their loop."""
-    asked = [Requests.visit, Requests.prompt_tokens]
+def _alike(requests: pl.DataFrame) -> tuple[int, int]:
+    """Count requests whose tokens are known, and those that made what most of them made.
+
+    Compared are those that asked for the same, whatever their loop.
+    """
     told = requests.filter(pl.col(Requests.tokens_sha256).is_not_null())
-    several = told.group_by(asked).agg(
-        pl.col(Requests.tokens_sha256).n_unique(), pl.len().alias(_ROW)
-    )
-    several = several.filter(pl.col(_ROW) > 1)
-    return bool((several[Requests.tokens_sha256] == 1).all()) if several.height else None
+    alike = told.group_by(Requests.prompt_tokens, Requests.tokens_sha256).len(_ROW)
+    most = alike.group_by(Requests.prompt_tokens).agg(pl.col(_ROW).max())
+    return told.height, int(most[_ROW].sum())
 
 
 def _whole(value: object) -> int:

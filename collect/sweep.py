@@ -45,7 +45,7 @@ from whichwall.collect.sweep_results import (
     points_done,
     steps_by_visit,
 )
-from whichwall.collect.traced import Traced, take_trace
+from whichwall.collect.traced import Traced, in_one_process, take_traces
 from whichwall.collect.visits import Visitor, forget_compiled, give_back, room_to_compile
 from whichwall.collect.workload import FULL_VISITS, QUICK_VISITS
 from whichwall.collect.writing import Measured, Row, write_run
@@ -265,15 +265,16 @@ def _take_traces(
     visits = sweep.journal.visits
     done = points_done(sweep.planned, visits)
     steps = {point.number: steps_by_visit(point, visits) for point in done}
-    for point in points_to_trace(sweep.mode, done, steps):
-        name = called(sweep.mode, point)
-        reporter.stage(f"tracing {name} in a fresh process")
-        try:
-            taken.append(take_trace(sweep.request.options, point, folder))
-        except CollectError as error:
-            text = f"no trace of {name}: {error}"
-            failed.append(Diagnostic("trace_failed", "warning", None, text))
-    return taken, failed
+    for group in in_one_process(points_to_trace(sweep.mode, done, steps)):
+        names = ", ".join(called(sweep.mode, point) for point in group)
+        reporter.stage(f"tracing {names} in a fresh process")
+        for point, found in take_traces(sweep.request.options, group, folder):
+            if isinstance(found, str):
+                text = f"no trace of {called(sweep.mode, point)}: {found}"
+                failed.append(Diagnostic("trace_failed", "warning", None, text))
+            else:
+                taken.append(found)
+    return sorted(taken, key=lambda one: one.trace.point), failed
 
 
 def _command(request: Request) -> str:

@@ -1,6 +1,10 @@
-"""Take the trace of one point in a process of its own, where no profiler has run before."""
+"""Take traces of points in processes of their own, where no profiler has run before.
 
-import shutil
+Points that launch kernel by kernel share one process. Each that replays graphs has its own, since
+a graph can crash under a profiler, and takes along what its process still had to do.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -8,22 +12,25 @@ from typing import Any
 import msgspec
 import torch
 
-from whichwall.collect.engines.make import make_decoder
+from whichwall.collect.device import Device
+from whichwall.collect.engines.make import NEEDS_GPU, make_decoder
+from whichwall.collect.failures import point_failures, why_refused
 from whichwall.collect.fresh import run_fresh
 from whichwall.collect.journal import kept
-from whichwall.collect.models import build, forced_attention
+from whichwall.collect.models import Built, build, switched_attention
 from whichwall.collect.options import CollectOptions
 from whichwall.collect.passes import PassLog
 from whichwall.collect.point import Point
 from whichwall.collect.request import resolve
 from whichwall.collect.session import profile
+from whichwall.collect.visits import give_back
 from whichwall.collect.workload import QUICK, Workload, random_prompt
 from whichwall.collect.writing import TakenTrace
+from whichwall.schemas.errors import CollectError
 from whichwall.schemas.manifest import ProfilerFacts
 from whichwall.schemas.passes import PROFILED, Passes
 
-FUNCTION = "whichwall.collect.traced:trace_point"
-TRACE_FILE = "trace.json"
+FUNCTION = "whichwall.collect.traced:trace_points"
 # Building a large model and compiling it takes minutes; a crashed profiler can hang for ever.
 LONGEST_S = 600.0
 
@@ -38,37 +45,60 @@ class Traced:
     passes: list[Row]
 
 
-def take_trace(options: CollectOptions, point: Point, folder: Path) -> Traced:
-    """Trace a few passes of a point in a fresh process; the trace lies in `folder` then.
+def in_one_process(points: Sequence[Point]) -> list[list[Point]]:
+    """Return the points of each process."""
+    plain = [point for point in points if point.engine not in NEEDS_GPU]
+    return [*([plain] if plain else []), *([p] for p in points if p.engine in NEEDS_GPU)]
 
-    Raises:
-        CollectError: that process failed, crashed or hung.
+
+def take_traces(
+    options: CollectOptions, points: Sequence[Point], folder: Path
+) -> Iterator[tuple[Point, Traced | str]]:
+    """Trace a few passes of each point in one fresh process; the files lie in `folder` then.
+
+    Yields each point with its trace, or with why there is none.
     """
-    own = folder / f"point{point.number}"
-    own.mkdir()
+    spec = {"options": kept(options), "points": [asdict(point) for point in points]}
     try:
-        spec = {"options": kept(options), "point": asdict(point)}
-        found: Row = run_fresh(FUNCTION, spec, own, LONGEST_S)
-        path = (own / TRACE_FILE).rename(folder / f"{own.name}.json")
-    finally:
-        shutil.rmtree(own, ignore_errors=True)
-    facts = msgspec.convert(found["profiler"], ProfilerFacts)
-    return Traced(TakenTrace(path, facts, point.number), found["passes"])
+        found: list[Row | str] = run_fresh(FUNCTION, spec, folder, LONGEST_S * len(points))
+    except CollectError as error:
+        found = [str(error)] * len(points)
+    for point, one in zip(points, found, strict=True):
+        if isinstance(one, str):
+            yield point, one
+        else:
+            facts = msgspec.convert(one["profiler"], ProfilerFacts)
+            taken = TakenTrace(_trace_file(folder, point), facts, point.number)
+            yield point, Traced(taken, one["passes"])
 
 
-def trace_point(spec: Row, folder: Path) -> Row:
-    """Build the model anew, run a few passes of a point under the profiler, and say how."""
+def trace_points(spec: Row, folder: Path) -> list[Row | str]:
+    """Build the model anew, and trace each point; return how, or why it cannot be."""
     request = resolve(CollectOptions(**spec["options"]))
-    point, device = Point(**spec["point"]), request.device
-    built = build(request.source, device, request.dtype, point.attention)
+    built = build(request.source, request.device, request.dtype, "auto")
+    found: list[Row | str] = []
+    for point in (Point(**fields) for fields in spec["points"]):
+        try:
+            found.append(_trace(point, built, request.device, folder))
+        except point_failures() as error:
+            found.append(why_refused(error, point.engine, point.attention))
+        give_back(request.device)
+    return found
+
+
+def _trace(point: Point, built: Built, device: Device, folder: Path) -> Row:
     prompt = random_prompt(point.batch, point.prompt_tokens, built.facts.vocab, device.torch)
     log = PassLog(device, point.batch, point=point.number)
-    with torch.no_grad(), forced_attention(point.attention):
+    with torch.no_grad(), switched_attention(built.module, point.attention):
         decoder = make_decoder(point.engine, built.module, device)
         decoder.make_ready(prompt, point.new_tokens)
         workload = Workload(decoder, log, prompt, point.new_tokens)
-        taken = profile(workload, QUICK, device, folder / TRACE_FILE)
+        taken = profile(workload, QUICK, device, _trace_file(folder, point))
     return {
         "profiler": msgspec.to_builtins(taken.profiler),
         "passes": [row for row in log.rows if row[Passes.stage] == PROFILED],
     }
+
+
+def _trace_file(folder: Path, point: Point) -> Path:
+    return folder / f"point{point.number}.json"

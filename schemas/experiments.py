@@ -84,6 +84,8 @@ class RequestTimes(msgspec.Struct, frozen=True):
     step_ns_slowest: int | None
     loops: list[LoopTime]
     same_tokens: bool | None  # all requests made the same tokens; null: fewer than two told theirs
+    requests_told: int  # requests of which the tokens are known
+    requests_alike: int  # of those, the ones that made what most of their visit made
 
 
 class Side(msgspec.Struct, frozen=True):

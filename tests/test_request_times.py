@@ -44,6 +44,8 @@ def test_a_request_is_divided_by_the_passes_that_began_inside_it() -> None:
         step_ns_slowest=130,
         loops=[LoopTime(WAITING, 1, 1_240, 1_240, 1_240, None)],
         same_tokens=None,
+        requests_told=0,
+        requests_alike=0,
     )
 
 
@@ -77,6 +79,15 @@ def test_tokens_are_the_same_where_all_digests_of_a_visit_are() -> None:
         return found.same_tokens
 
     assert (same("a", "a"), same("a", "b"), same("a")) == (True, False, None)
+
+
+def test_requests_with_the_tokens_of_most_are_counted() -> None:
+    loops = [request(WAITING, visit, 100, tokens_sha256=told) for visit, told in enumerate("aab")]
+
+    found = timed(loops, [])
+
+    assert found is not None
+    assert (found.requests_alike, found.requests_told) == (2, 3)
 
 
 def test_without_requests_there_is_nothing_to_say() -> None:

@@ -10,6 +10,7 @@ from whichwall.collect.options import CollectOptions
 from whichwall.collect.point import Point
 from whichwall.collect.sweep import in_turn
 from whichwall.collect.sweep_points import NOT_ON_CPU, Planned, plan_points, points_to_trace
+from whichwall.collect.traced import in_one_process
 from whichwall.schemas.model import Model
 
 CPU, GPU = Device(torch.device("cpu"), "cpu"), Device(torch.device("cuda", 0), "card", "GPU-1")
@@ -116,3 +117,12 @@ def test_of_attention_backends_the_prompt_is_traced() -> None:
     assert points_to_trace("attention", [point(2, attention="flash")], {}) == [
         point(2, attention="flash", new_tokens=1)
     ]
+
+
+def test_points_that_replay_graphs_are_traced_in_processes_of_their_own() -> None:
+    engines = ("eager", "cuda-graph", "compile", "compile-reduce-overhead")
+    points = [Point(n, engine, "sdpa", 1, 8, 4) for n, engine in enumerate(engines)]
+
+    found = [[point.engine for point in group] for group in in_one_process(points)]
+
+    assert found == [["eager", "compile"], ["cuda-graph"], ["compile-reduce-overhead"]]

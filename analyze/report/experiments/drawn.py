@@ -6,7 +6,7 @@ import polars as pl
 
 from whichwall.analyze.charts.lines import Axes
 from whichwall.analyze.quantities import NOT_KNOWN, count, duration
-from whichwall.analyze.report.experiments.rows import Row, ended
+from whichwall.analyze.report.experiments.rows import Row
 from whichwall.schemas.chart import Bars, Lines
 from whichwall.schemas.knee import Knee
 from whichwall.schemas.run import frame
@@ -70,7 +70,7 @@ def swept(x: str, y: str, found: Knee | None) -> Axes:
 def bar(row: Row, name: str, group: str) -> dict[str, object]:
     """Return a row of `Bars`: a step in ms, or how the point ended."""
     if row[Sweep.step_ns] is None:
-        return {Bars.name: name, Bars.group: group, Bars.label: _fitting(ended(row))}
+        return {Bars.name: name, Bars.group: group, Bars.label: _fitting(ended_briefly(row))}
     floor = row[Sweep.floor_ns]
     return {
         Bars.name: name,

@@ -92,7 +92,12 @@ def _cost(loop: LoopTime, free: LoopTime) -> str:
 def _tokens(found: RequestTimes) -> str:
     if found.same_tokens is None:
         return f"Whether the loops make the same tokens is {NOT_KNOWN}."
-    return f"All loops made {'the same' if found.same_tokens else 'different'} tokens."
+    if found.same_tokens:
+        return "All loops made the same tokens."
+    return (
+        f"{found.requests_alike} of {found.requests_told} requests made the same tokens, the rest "
+        "others: where two tokens are about as likely, rounding decides."
+    )
 
 
 def section(inputs: ReportInputs, figures: Collection[str]) -> list[Block]:

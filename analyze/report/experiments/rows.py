@@ -86,6 +86,11 @@ def ended(row: Row) -> str:
     return f"{spoken}: {reason}" if reason else spoken
 
 
+def ended_briefly(row: Row) -> str:
+    """Say how a point ended, and why, without what the reason says in brackets."""
+    return ended(row).partition(" (")[0]
+
+
 def _range(low: int | None, high: int | None) -> str:
     if low is None or high is None:
         return NOT_KNOWN

@@ -6,7 +6,7 @@ import polars as pl
 
 from whichwall.analyze.quantities import NOT_KNOWN, count, duration
 from whichwall.analyze.report.document import Block, Paragraph
-from whichwall.analyze.report.experiments.rows import Row, ended, label
+from whichwall.analyze.report.experiments.rows import Row, ended, ended_briefly, label
 from whichwall.analyze.report.inputs import ReportInputs
 from whichwall.schemas.knee import Knee
 from whichwall.schemas.passes import DECODE, PREFILL
@@ -40,7 +40,7 @@ def floors(first: Row, last: Row) -> str:
 
 def not_timed(rows: Iterable[Row], name: Callable[[Row], str] = label) -> list[str]:
     """Return a sentence of the points that have no time, with the reason for each."""
-    said = [f"{name(row)} ({ended(row)})" for row in rows if row[Sweep.step_ns] is None]
+    said = [f"{name(row)} ({ended_briefly(row)})" for row in rows if row[Sweep.step_ns] is None]
     return [f"Not timed: {'; '.join(said)}."] if said else []
 
 
