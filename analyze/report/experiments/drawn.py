@@ -6,7 +6,7 @@ import polars as pl
 
 from whichwall.analyze.charts.lines import Axes
 from whichwall.analyze.quantities import NOT_KNOWN, count, duration
-from whichwall.analyze.report.experiments.rows import Row
+from whichwall.analyze.report.experiments.rows import Row, ended_briefly
 from whichwall.schemas.chart import Bars, Lines
 from whichwall.schemas.knee import Knee
 from whichwall.schemas.run import frame
