@@ -12,11 +12,12 @@ PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --constra
 DEMO_RUN ?= traces/h200-decode-qwen2.5-0.5b
 DEMO_OUT ?= traces/demo-decode
 PYTEST_ARGS ?=
+KILLS_ARGS ?=
 
-.PHONY: help demo test lint types bench clean
+.PHONY: help demo test conformance kills lint types bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/light.stamp ## which wall? an H200's committed run, then a run of this machine
 	@VENV="$(VENV)" MAKE="$(MAKE)" sh scripts/demo.sh "$(DEMO_RUN)" "$(DEMO_OUT)"
@@ -24,6 +25,12 @@ demo: $(VENV)/light.stamp ## which wall? an H200's committed run, then a run of 
 test: $(VENV)/dev.stamp ## run all tests, after installing what they need
 	@sh scripts/chromium.sh
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+conformance: $(VENV)/dev.stamp ## hold every given trace and fault case against its stated numbers
+	$(BIN)/python -m tests.conformance
+
+kills: $(VENV)/dev.stamp ## kill 50 imports at random moments: each leaves no run or a whole one
+	$(BIN)/python -m tests.killing $(KILLS_ARGS)
 
 lint: $(VENV)/dev.stamp ## check style, format and layers
 	$(BIN)/ruff check .

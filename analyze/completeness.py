@@ -1,14 +1,14 @@
 """Which records are missing: launches that ran and left no GPU row, and rows without a launch.
 
 Lost records are reported as lost, never as idle. A launch under stream capture runs nothing;
-of two nested calls for one launch only the inner one carries the kernel's correlation.
+of two nested calls for one launch only one carries the kernel's correlation, mostly the inner one.
 """
 
 from dataclasses import dataclass
 
 import polars as pl
 
-from whichwall.analyze.links import LAUNCH_NAME, NO_LINK
+from whichwall.analyze.links import GRAPH_LAUNCH_NAME, LAUNCH_NAME, NO_LINK
 from whichwall.schemas.activities import Activities
 from whichwall.schemas.kernels import Kernels
 from whichwall.schemas.launches import Launches
@@ -24,8 +24,8 @@ UNDERRECORDED_SHARE = 0.5
 # Fewer lost launches than this at the end of a trace are the ordinary edge of a recording.
 BUFFER_CAP_LEAST = 10
 
-_END, _KERNELS, _CAPTURES, _FIRST_LOST = (
-    "call_end_ns", "gpu_rows", "open_captures", "first_lost_ns",
+_END, _KERNELS, _CAPTURES, _FIRST_LOST, _STRAYS = (
+    "call_end_ns", "gpu_rows", "open_captures", "first_lost_ns", "stray_rows",
 )  # fmt: skip
 
 
@@ -51,16 +51,7 @@ def completeness(
         launches: all `Launches`.
         kernels: all `Kernels`, void ones too: a broken record is a record.
     """
-    recorded = (
-        kernels.filter(pl.col(Kernels.correlation) != NO_LINK)
-        .group_by(CALL)
-        .agg(pl.len().alias(_KERNELS))
-    )
-    counted = _expected(launches).join(recorded, on=CALL, how="left", maintain_order="left")
-    counted = _without_outer_calls(counted)
-    lost = counted.filter(pl.col(_KERNELS).is_null())
-    if kernels.height and not recorded.height:
-        lost = lost.clear()  # GPU rows that name no launch at all: which one left none is unknown
+    counted, lost = expected_and_lost(launches, kernels)
     found = counted.filter(pl.col(_KERNELS).is_not_null())
     late = pl.col(Activities.start_ns) < pl.col(Activities.launch_start_ns)
     return Completeness(
@@ -71,6 +62,24 @@ def completeness(
         late_launches=int(activities.select(late.sum()).item() or 0),
         underrecorded_replays=_underrecorded(activities),
     )
+
+
+def expected_and_lost(
+    launches: pl.DataFrame, kernels: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the calls that should have left a GPU row, and those of them that left none."""
+    recorded = (
+        kernels.filter(pl.col(Kernels.correlation) != NO_LINK)
+        .group_by(CALL)
+        .agg(pl.len().alias(_KERNELS))
+    )
+    expected = _expected(launches)
+    if kernels.height:
+        expected = expected.filter(pl.col(Launches.correlation) != NO_LINK)
+    counted = expected.join(recorded, on=CALL, how="left", maintain_order="left")
+    counted = _without_nested_calls(counted)
+    lost = _without_strays(counted, kernels)
+    return counted, lost
 
 
 def _expected(launches: pl.DataFrame) -> pl.DataFrame:
@@ -87,24 +96,50 @@ def _expected(launches: pl.DataFrame) -> pl.DataFrame:
         .filter(
             name.str.contains(LAUNCH_NAME)
             & ~name.str.contains(NOT_A_LAUNCH)
-            & (pl.col(_CAPTURES) <= 0)
+            # A recording may begin within a capture: its end then comes without a beginning.
+            & (pl.col(_CAPTURES) <= pl.col(_CAPTURES).min().over(THREAD).clip(upper_bound=0))
         )
     )
 
 
-def _without_outer_calls(counted: pl.DataFrame) -> pl.DataFrame:
-    """Drop a call without GPU rows that holds the next call, one with GPU rows, on its thread."""
-    following = {
-        column: pl.col(column).shift(-1).over(THREAD)
-        for column in (Launches.start_ns, _END, _KERNELS)
-    }
-    outer = (
-        pl.col(_KERNELS).is_null()
-        & following[_KERNELS].is_not_null()
-        & (following[Launches.start_ns] >= pl.col(Launches.start_ns))
-        & (following[_END] <= pl.col(_END))
+def _without_nested_calls(counted: pl.DataFrame) -> pl.DataFrame:
+    """Drop a call without GPU rows that holds one with GPU rows on its thread, or lies in one."""
+    start, end, rows = pl.col(Launches.start_ns), pl.col(_END), pl.col(_KERNELS)
+
+    def beside(column: pl.Expr, by: int) -> pl.Expr:
+        return column.shift(by).over(THREAD)
+
+    outer = beside(rows, -1).is_not_null() & (beside(end, -1) <= end)
+    inner = beside(rows, 1).is_not_null() & (end <= beside(end, 1)) & (start < beside(end, 1))
+    return counted.filter(~(rows.is_null() & (outer | inner)).fill_null(value=False))
+
+
+def _without_strays(counted: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
+    """Return the calls without GPU rows, less as many as there are rows that no call explains.
+
+    A row that names no call may be that of any, and so may all but one that name the same, unless
+    it launches a graph.
+    """
+    nameless = kernels.filter((pl.col(Kernels.correlation) == NO_LINK).fill_null(value=True))
+    surplus = counted.filter(~pl.col(Launches.name).str.contains(GRAPH_LAUNCH_NAME)).with_columns(
+        (pl.col(_KERNELS) - 1).alias(_STRAYS)
     )
-    return counted.filter(~outer.fill_null(value=False))
+    strays = (
+        pl.concat([
+            nameless.select(*PLACE, pl.lit(1, pl.Int64).alias(_STRAYS)),
+            surplus.select(*PLACE, pl.col(_STRAYS).cast(pl.Int64)),
+        ])
+        .group_by(PLACE)
+        .agg(pl.col(_STRAYS).sum())
+    )  # fmt: skip
+    order = pl.int_range(pl.len()).over(PLACE)
+    return (
+        counted.filter(pl.col(_KERNELS).is_null())
+        .sort(Launches.start_ns, maintain_order=True)
+        .join(strays, on=PLACE, how="left", maintain_order="left")
+        .filter(order >= pl.col(_STRAYS).fill_null(0))
+        .drop(_STRAYS)
+    )
 
 
 def _all_at_end(lost: pl.DataFrame, found: pl.DataFrame) -> bool:

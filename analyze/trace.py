@@ -14,7 +14,7 @@ from whichwall.analyze.roles.inferred import infer_model
 from whichwall.analyze.roles.reference import Reference, refer
 from whichwall.analyze.steps import assign, steps, with_gaps
 from whichwall.analyze.tables import read_table
-from whichwall.analyze.validity import is_void, recording_of
+from whichwall.analyze.validity import valid_rows
 from whichwall.schemas.errors import InputError
 from whichwall.schemas.kernels import Kernels
 from whichwall.schemas.launches import Launches
@@ -65,8 +65,11 @@ def read_trace(
         _rows(run, table, aside) for table in (Launches, Ops, Overheads, Kernels, Ranges)
     )
     ranks = [aside] if aside else run.manifest.ranks
-    valid = _valid(everything, [launches, ops, overheads], ranks)
+    valid = valid_rows(everything, [launches, ops, overheads], ranks)
     unmarked = with_captured(link(valid, launches, ops), captured(launches, ops))
+    complete = completeness(unmarked, launches, everything)
+    trusted, void_rows = external_ids_trusted(valid), everything.height - valid.height
+    del valid, everything  # as large as the activities
     if reference is not None:
         unmarked = with_captured(unmarked, reference.captured)
     begun = boundaries(unmarked, ranges, ops)
@@ -87,9 +90,9 @@ def read_trace(
         ops=ops,
         launches=launches,
         model=model or infer_model(activities, roles),
-        complete=completeness(activities, launches, everything),
-        void_rows=everything.height - valid.height,
-        external_ids_trusted=external_ids_trusted(valid),
+        complete=complete,
+        void_rows=void_rows,
+        external_ids_trusted=trusted,
     )
 
 
@@ -100,17 +103,6 @@ def _rows(run: Run, table: type[Table], aside: RankFacts | None) -> pl.DataFrame
     if aside is not None:
         return rows.filter(pl.col(Kernels.point) == aside.point)
     return rows.filter(~pl.col(Kernels.point).is_in([facts.point for facts in apart if facts]))
-
-
-def _valid(kernels: pl.DataFrame, host: list[pl.DataFrame], ranks: list[RankFacts]) -> pl.DataFrame:
-    """Leave out void rows, judged against each rank's own recording."""
-    parts = []
-    for facts in ranks:
-        mine = (pl.col(Kernels.rank) == facts.rank) & (pl.col(Kernels.point) == facts.point)
-        rows = kernels.filter(mine)
-        recording = recording_of(facts, [frame.filter(mine) for frame in host], rows)
-        parts.append(rows.filter(~is_void(recording, facts.base_ns or 0)))
-    return pl.concat(parts) if parts else kernels.clear()
 
 
 def read_reference(run: Run) -> Reference:

@@ -12,6 +12,8 @@ from whichwall.schemas.table import EARLIEST_NS, LATEST_NS, LONGEST_NS
 # Without any row of the host a recording's length is not known: below this, no row is called
 # too long for it. Nor is a row of the host itself, and kernels may go on for so long after it.
 SHORTEST_RECORDING_NS = 60 * 10**9
+# A host that only launches is done in microseconds, and what it launched may run for long after.
+SHORTEST_KNOWN_NS = 10**7
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
@@ -38,7 +40,8 @@ def recording_of(facts: RankFacts, host: list[pl.DataFrame], kernels: pl.DataFra
     if told:
         first, last = min(s for s, _ in told), max(e for _, e in told)
         beyond = max(last - first, SHORTEST_RECORDING_NS)
-        starts = starts.filter(starts.is_between(first - beyond, last + beyond))
+        earliest, latest = max(first - beyond, EARLIEST_NS), min(last + beyond, LATEST_NS)
+        starts = starts.filter(starts.is_between(earliest, latest))
     times = starts.to_numpy()
     spans = [*told, (int(times.min()), int(times.max()))] if len(times) else told
     if not spans:
@@ -69,9 +72,8 @@ def is_void(recording: Recording, origin_ns: int) -> pl.Expr:
     than the recording itself; or a time that 64 bits cannot add to another.
     """
     start, dur = pl.col(Kernels.start_ns), pl.col(Kernels.dur_ns)
-    length = recording.end_ns - recording.start_ns
-    if not recording.known:
-        length = max(length, SHORTEST_RECORDING_NS)
+    shortest = SHORTEST_KNOWN_NS if recording.known else SHORTEST_RECORDING_NS
+    length = max(recording.end_ns - recording.start_ns, shortest)
     latest_end = min(recording.end_ns + length, INT64_MAX)
     earliest_start = max(recording.start_ns - length, INT64_MIN)
     # Written as dur > latest - start, since start + dur may not fit in 64 bits.
@@ -84,3 +86,16 @@ def is_void(recording: Recording, origin_ns: int) -> pl.Expr:
         | ~start.is_between(EARLIEST_NS, LATEST_NS, closed="none")
         | (dur >= LONGEST_NS)
     )
+
+
+def valid_rows(
+    kernels: pl.DataFrame, host: list[pl.DataFrame], ranks: list[RankFacts]
+) -> pl.DataFrame:
+    """Leave out void rows, judged against each rank's own recording."""
+    parts = []
+    for facts in ranks:
+        mine = (pl.col(Kernels.rank) == facts.rank) & (pl.col(Kernels.point) == facts.point)
+        rows = kernels.filter(mine)
+        recording = recording_of(facts, [frame.filter(mine) for frame in host], rows)
+        parts.append(rows.filter(~is_void(recording, facts.base_ns or 0)))
+    return pl.concat(parts) if parts else kernels.clear()

@@ -4,6 +4,7 @@ Stamps have no time zone; they are taken as UTC, which is right where nvidia-smi
 """
 
 import gzip
+import io
 import re
 import zlib
 from collections import Counter
@@ -23,7 +24,7 @@ from whichwall.collect.smi_fields import (
     canonical,
 )
 from whichwall.collect.smi_health import Gap, diagnose, find_gaps, sampler_facts
-from whichwall.collect.smi_rows import SmiParser, is_header, parse_stamp
+from whichwall.collect.smi_rows import NULL_TEXT, SmiParser, is_header, parse_stamp
 from whichwall.schemas.diagnostics import Diagnostic
 from whichwall.schemas.errors import InputError, require_regular
 from whichwall.schemas.manifest import SamplerFacts
@@ -37,7 +38,6 @@ _BYTE_ORDER_MARKS = (
 )
 # Rows that a layout has to fit: enough to meet a busy and an idle card.
 INFER_ROWS = 1000
-_BRACKETED = re.compile(r"\[.*\]")
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,13 @@ def read_samples(path: Path, fields: Sequence[str] | None = None) -> SmiCapture:
 
     With a header the columns are known by name; without one by `fields`, as queried and in that
     order, else by a known layout that the content fits. A last line without a line end is dropped
-    and counted: a killed nvidia-smi leaves one.
+    and counted: a killed nvidia-smi leaves one. Of a gzip file that stops early its start is kept.
 
     Raises:
         InputError: unreadable, not such a file, or columns that cannot be told.
     """
-    *lines, tail = _read_text(path).split("\n")
+    text, whole = _read_text(path)
+    *lines, tail = text.split("\n")
     lines = [line.rstrip("\r") for line in lines]
     first = next((_cells(line) for line in lines if line.strip()), [])
     named = first if is_header(first) else None
@@ -76,25 +77,49 @@ def read_samples(path: Path, fields: Sequence[str] | None = None) -> SmiCapture:
     return SmiCapture(
         rows=parser.sample_rows(),
         facts=sampler_facts(parser, "csv", None),
-        diagnostics=diagnose(parser, None),
+        diagnostics=diagnose(parser, None) + ([] if whole else [_truncated(path)]),
         gaps=find_gaps(parser, None),
         parser=parser,
     )
 
 
-def _read_text(path: Path) -> str:
+def _read_text(path: Path) -> tuple[str, bool]:
+    """Return the text, and whether the file holds all of it."""
     require_regular(path, "CSV of nvidia-smi")
     try:
-        raw = path.read_bytes()
+        raw, whole = path.read_bytes(), True
         if raw.startswith(_GZIP_MAGIC):
-            raw = gzip.decompress(raw)
+            raw, whole = _unzip(raw)
     except (OSError, EOFError, zlib.error) as error:
         what = getattr(error, "strerror", None) or str(error)
         raise InputError(
             f"{path}: cannot be read ({what}); expected nvidia-smi's CSV, plain or gzipped"
         ) from error
     encoding = next((name for mark, name in _BYTE_ORDER_MARKS if raw.startswith(mark)), "utf-8")
-    return raw.decode(encoding, errors="replace")
+    return raw.decode(encoding, errors="replace"), whole
+
+
+def _unzip(raw: bytes) -> tuple[bytes, bool]:
+    """Return what a gzip file holds, and whether it is whole.
+
+    Raises:
+        EOFError, OSError, zlib.error: nothing of it can be read.
+    """
+    found = []
+    with gzip.open(io.BytesIO(raw)) as file:
+        try:
+            while block := file.read1():
+                found.append(block)
+        except (EOFError, OSError, zlib.error):
+            if not found:
+                raise
+            return b"".join(found), False
+    return b"".join(found), True
+
+
+def _truncated(path: Path) -> Diagnostic:
+    message = f"{path.name}: the file stops early; what it holds before that is kept"
+    return Diagnostic("truncated", "warning", None, message)
 
 
 def _cells(line: str) -> list[str]:
@@ -142,10 +167,11 @@ def _infer(path: Path, lines: list[str]) -> tuple[str, ...]:
 
 def _fits(layout: Sequence[str], cells: Sequence[str]) -> bool:
     for name, cell in zip(layout, cells, strict=True):
-        if name == TIMESTAMP or _BRACKETED.fullmatch(cell):
-            continue
         # Of all fields, only the memory's temperature prints N/A without brackets.
-        if cell == "N/A" and name == MEMORY_TEMPERATURE:
+        is_null = bool(cell and NULL_TEXT.fullmatch(cell)) and (
+            cell != "N/A" or name == MEMORY_TEMPERATURE
+        )
+        if name == TIMESTAMP or is_null:
             continue
         if not re.fullmatch(SHAPES[name], cell):
             return False

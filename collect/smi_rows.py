@@ -32,7 +32,7 @@ Value = int | float | str | None
 NS_PER_S = 1_000_000_000
 INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
 
-_NULL_TEXT = re.compile(
+NULL_TEXT = re.compile(
     r"\[.*\]|N/A|Not Supported|Unknown Error|ERR!|Insufficient Permissions|", re.IGNORECASE
 )
 _STAMP = re.compile(r"(\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?")
@@ -169,7 +169,7 @@ def parse_stamp(text: str) -> int | None:
 @lru_cache(maxsize=1 << 14)
 def parse_value(name: str, kind: Kind, cell: str) -> Value:
     """Return a cell's value, with or without its unit; None for what is not a value."""
-    if _NULL_TEXT.fullmatch(cell):
+    if NULL_TEXT.fullmatch(cell):
         return None
     if kind == "text":
         return cell

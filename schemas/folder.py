@@ -1,10 +1,10 @@
 """Write a run: into a hidden folder beside its destination, renamed when whole.
 
-A killed command leaves no half-run that looks whole; a failed one leaves nothing.
+A killed command leaves no half-run that looks whole, and what it does leave the next one to the
+same destination removes; a failed one leaves nothing.
 """
 
 import hashlib
-import shutil
 import uuid
 from pathlib import Path
 from types import TracebackType
@@ -14,11 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whichwall.schemas.destination import plain, put_in_place, put_new, strangers_of_run
-from whichwall.schemas.errors import InputError, UsageError
+from whichwall.schemas.errors import InputError, UsageError, require_regular
 from whichwall.schemas.manifest import FILE, FileFacts, Manifest
+from whichwall.schemas.partial import partial_folder
 from whichwall.schemas.table import Table
 
 ROWS_PER_GROUP = 1 << 17
+# A row holds a time of its own, so it takes more than a byte however well the rest packs; text of
+# templates packs a hundredfold. Small files may do better.
+MOST_UNPACKED, FEW_ROWS, FEW_BYTES = 1000, 100_000, 1 << 26
 
 
 def file_name(table: type[Table], rank: int | None = None) -> str:
@@ -97,9 +101,8 @@ class RunWriter:
         self._overwrite = overwrite
         self._refuse_existing()
         self.id = uuid.uuid4().hex
-        # Not the process id: in a container the next process may have the same one, and would
-        # find its folder taken by a killed one.
-        self.folder = out.parent / f".{out.name}.{self.id[:8]}.partial"
+        self.folder: Path  # hidden, and there while the block lasts
+        self._making = partial_folder(out)
         self._writers: dict[str, TableWriter] = {}
         self._adopted: dict[str, FileFacts] = {}
 
@@ -121,10 +124,9 @@ class RunWriter:
             )
 
     def __enter__(self) -> "RunWriter":
-        """Create the hidden folder."""
+        """Create the hidden folder; remove those that killed commands left of this destination."""
         try:
-            self.out.parent.mkdir(parents=True, exist_ok=True)
-            self.folder.mkdir()
+            self.folder = self._making.__enter__()
         except OSError as error:
             raise UsageError(
                 f"{self.out}: cannot create it ({error.strerror}); give a writable --out"
@@ -140,7 +142,7 @@ class RunWriter:
         """Remove whatever was not finished; a full disk, which names no file, gets the run's."""
         if isinstance(error, OSError) and error.filename is None:
             error.filename = str(self.out)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._making.__exit__(None, None, None)
 
     def table(self, table: type[Table], rank: int | None = None) -> TableWriter:
         """Return the writer of a table's file, opened on first use."""
@@ -156,8 +158,14 @@ class RunWriter:
         self.table(table, rank).write(pa.Table.from_pylist(rows, schema=table.schema()))
 
     def adopt(self, part: Path, manifest: Manifest) -> None:
-        """Take over the tables of a finished run: another rank's, so that no names meet."""
+        """Take over the tables of a finished run: another rank's, so that no names meet.
+
+        Raises:
+            InputError: it lists a file that is not in its folder.
+        """
         for name in manifest.files:
+            if Path(name).name != name:
+                raise InputError(f"{part}: lists {name!r}, which is no file of its own folder")
             (part / name).rename(self.folder / name)
         self._adopted.update(manifest.files)
 
@@ -196,11 +204,25 @@ def read_schema(path: Path) -> pa.Schema:
     """Return a Parquet file's Arrow schema.
 
     Raises:
-        InputError: not a readable Parquet file.
+        InputError: not a readable Parquet file, or one that unpacks out of all proportion.
     """
+    require_regular(path, "table")
     try:
-        return pq.read_schema(path)
+        with pq.ParquetFile(path) as file:
+            _refuse_bomb(path, file.metadata)
+            return file.schema_arrow
     except (pa.ArrowException, OSError) as error:
         raise InputError(
             f"{path}: not a readable Parquet file ({error}); copy or collect the run again"
         ) from error
+
+
+def _refuse_bomb(path: Path, said: pq.FileMetaData) -> None:
+    """Refuse a file that would unpack to far more than any table of its size holds."""
+    packed = path.stat().st_size
+    unpacked = sum(said.row_group(i).total_byte_size for i in range(said.num_row_groups))
+    if said.num_rows > packed + FEW_ROWS or unpacked > packed * MOST_UNPACKED + FEW_BYTES:
+        raise InputError(
+            f"{path}: says it holds {said.num_rows} rows and {unpacked} bytes, in a file of "
+            f"{packed}; expected a table as collect and import write it"
+        )

@@ -8,6 +8,7 @@
 `pl.col(Overheads.name)` and no column is spelled by hand outside this folder.
 """
 
+from functools import cache
 from typing import ClassVar
 
 import pyarrow as pa
@@ -29,6 +30,8 @@ BOOL = pa.bool_()
 NANOSECONDS = "ns"
 # Times between 1933 and 2116 and spans under 73 years: sums and differences fit in 64 bits.
 EARLIEST_NS, LATEST_NS, LONGEST_NS = -(1 << 60), 1 << 62, 1 << 61
+# Columns that are points in time; every other one in nanoseconds is a span.
+MOMENTS = ("start_ns", "time_ns", "received_ns")
 
 
 class Column:
@@ -83,6 +86,7 @@ class Table:
         cls.COLUMNS = {**cls.COLUMNS, **own}
 
     @classmethod
+    @cache
     def schema(cls) -> pa.Schema:
         """Return the Arrow schema, with table name and version in its metadata."""
         metadata: dict[bytes | str, bytes | str] = {

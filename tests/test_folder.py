@@ -127,6 +127,7 @@ with RunWriter(Path(sys.argv[1])) as run:
     assert left[0].startswith(".run.")
     assert left[0].endswith(".partial")
     assert names(write_run(tmp_path / "run")) == ["kernels.parquet", "run.json"]
+    assert names(tmp_path) == ["run"]
 
 
 def test_an_existing_out_is_refused_naming_overwrite(tmp_path: Path) -> None:

@@ -1,30 +1,20 @@
 import gzip
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.conftest import SHARED
+from tests.differences import ABSENT, Check
+from tests.smi_cases import smi_checks
 from whichwall.collect.smi import read_samples
 from whichwall.collect.smi_fields import LAYOUTS, QUERY, canonical, supported_fields
-from whichwall.collect.smi_health import find_clock_steps
 from whichwall.collect.smi_rows import SmiParser, parse_stamp
 from whichwall.schemas.errors import InputError
 from whichwall.schemas.samples import Samples
 
-CASES = SHARED / "cases" / "cases.json"
+CHECKS = smi_checks()
 FIELDS = ["timestamp", "index", "uuid", "clocks.sm", "power.draw"]
 STAMP_NS = 1_795_962_931_600_000_000
 ROW = "2026/11/29 14:35:31.600, 0, GPU-e4c4a7b1, 1950, 359.58"
-
-
-def smi_cases() -> list[dict[str, Any]]:
-    """Return the handed nvidia-smi cases; one that skips where there are none."""
-    if not CASES.is_file():
-        return [{"file": "", "kind": "absent"}]
-    cases: list[dict[str, Any]] = json.loads(CASES.read_text())
-    return [case for case in cases if case.get("file", "").startswith("smi/")]
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -33,32 +23,10 @@ def write(tmp_path: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("named", [True, False], ids=["fields given", "fields inferred"])
-@pytest.mark.parametrize("case", smi_cases(), ids=lambda case: str(case["kind"]))
-def test_each_handed_case_reads_exactly_as_stated(
-    case: dict[str, Any], shared: Path, *, named: bool
-) -> None:
-    found = read_samples(shared / "cases" / case["file"], case["fields"] if named else None)
-
-    parser = found.parser
-    events = [
-        {"line": e.line, "kind": e.kind} | ({"field": e.field} if e.field else {})
-        for e in parser.events
-    ]
-    gaps = [
-        {"uuid": g.uuid, "from_ns": g.from_ns, "to_ns": g.to_ns, "ns": g.to_ns - g.from_ns}
-        for g in found.gaps
-    ]
-    assert [list(row) for row in parser.values] == case["parsed"]
-    assert {name: dict(counts) for name, counts in parser.nulls.items()} == case["null_reasons"]
-    assert parser.rejected == case["rejected_lines"]
-    assert events == case["events"]
-    assert gaps == case["gaps"]
-    steps = [{"line": s.line, "ns": s.ns} for s in find_clock_steps(parser)]
-    assert steps == case.get("clock_steps", [])
-    codes = {d.code for d in found.diagnostics}
-    assert codes >= set(case["diagnostics"])
-    assert not codes & set(case["not_diagnostics"])
+@pytest.mark.skipif(not CHECKS, reason=f"no cases of nvidia-smi: {ABSENT}")
+@pytest.mark.parametrize("check", CHECKS, ids=[check.name for check in CHECKS])
+def test_each_handed_case_reads_and_imports_exactly_as_stated(check: Check, tmp_path: Path) -> None:
+    assert check.differences(tmp_path) == []
 
 
 @pytest.mark.parametrize(("name", "rows"), [("smi_decode", 692), ("smi_gemm", 395)])
@@ -100,6 +68,34 @@ def test_gzip_is_told_by_content_and_windows_line_ends_are_no_part_of_values(
     path.write_bytes(gzip.compress(f"{ROW}\r\n".encode()))
 
     assert read_samples(path, FIELDS).rows[0][Samples.power_w] == 359.58
+
+
+def test_the_start_of_a_gzip_file_that_stops_early_is_kept_and_that_is_said(
+    tmp_path: Path,
+) -> None:
+    # Stamps that differ, so that much of the file is there when its end is not.
+    lines = [ROW.replace("31.600", f"{n // 1000:02}.{n % 1000:03}") for n in range(20_000)]
+    path = tmp_path / "smi.csv.gz"
+    packed = gzip.compress("\n".join(lines).encode())
+    path.write_bytes(packed[: len(packed) // 2])
+
+    found = read_samples(path, FIELDS)
+
+    assert 5_000 < len(found.rows) < 15_000
+    assert found.parser.rejected == [len(found.rows) + 1]
+    assert ("truncated", "warning") in [(d.code, d.severity) for d in found.diagnostics]
+
+
+@pytest.mark.parametrize("text", ["[N/A]", "Not Supported", "[Unknown Error]", "ERR!"])
+def test_a_value_that_is_none_stands_in_no_way_of_telling_columns(
+    text: str, tmp_path: Path
+) -> None:
+    row = f"2026/11/29 14:35:31.600, 0, GPU-e4c4a7b1, P0, 1950, 3201, {text}, 40, {text}, 500, 0x0"
+    path = write(tmp_path, row + "\n")
+
+    (found,) = read_samples(path).rows
+
+    assert (found[Samples.sm_clock_mhz], found[Samples.power_instant_w]) == (1950.0, None)
 
 
 def test_what_powershell_redirects_is_read(tmp_path: Path) -> None:
