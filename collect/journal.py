@@ -6,7 +6,7 @@ it; a last line that was only half written is dropped, and its visit measured ag
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from whichwall.collect.options import CollectOptions
 from whichwall.schemas.destination import plain
 from whichwall.schemas.errors import InputError, UsageError
 from whichwall.schemas.model import Model
+from whichwall.schemas.partial import lock_folder
 from whichwall.schemas.points import DONE
 
 Row = dict[str, Any]
@@ -89,7 +90,7 @@ class Journal:
 def folder_of(out: Path) -> Path:
     """Return the folder of the journal of a run."""
     out = plain(out) if out.name else out.resolve()
-    return out.with_name(out.name + SUFFIX)
+    return out.parent / (out.name + SUFFIX)
 
 
 def refuse_unfinished(out: Path, *, overwrite: bool) -> None:
@@ -98,11 +99,37 @@ def refuse_unfinished(out: Path, *, overwrite: bool) -> None:
     Raises:
         UsageError: there is a journal, and `overwrite` is false.
     """
-    if not overwrite and folder_of(out).exists():
+    if not overwrite and (folder_of(out) / FILE).exists():
         raise UsageError(
             f"{out}: an unfinished sweep is in {folder_of(out).name}; go on with --resume {out}, "
             "or start anew with --overwrite"
         )
+
+
+@contextmanager
+def alone(out: Path) -> Iterator[None]:
+    """Keep other processes off the sweep of this destination; where there are no locks, do nothing.
+
+    Raises:
+        UsageError: another process is at it.
+    """
+    folder, lock = folder_of(out), None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = lock_folder(folder)
+    except BlockingIOError as error:
+        raise UsageError(
+            f"{out}: another process is measuring this sweep; wait for it, or give another --out"
+        ) from error
+    except OSError:  # no locks here; where nothing can be written, `begin` says so
+        pass
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            folder.rmdir()  # if no journal was begun
+        if lock is not None:
+            os.close(lock)
 
 
 def begin(out: Path, header: Header) -> Journal:
@@ -131,7 +158,7 @@ def resume(asked: Path) -> Journal:
         InputError: the file is no journal.
     """
     asked = plain(asked) if asked.name else asked.resolve()
-    out = asked.with_name(asked.name.removesuffix(SUFFIX) or asked.name)
+    out = asked.parent / (asked.name.removesuffix(SUFFIX) or asked.name)
     path = folder_of(out) / FILE
     try:
         raw = path.read_bytes()

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from whichwall.schemas import engines
 from whichwall.schemas.errors import UsageError
 from whichwall.schemas.experiments import (
     ATTENTION,
@@ -23,8 +24,8 @@ DECODE, PREFILL, MATMUL = "decode", "prefill", "matmul"
 SINGLE, SWEEPS = (DECODE, PREFILL), (CONTEXT, PROMPT, OUTPUT, BATCH, LADDER, ATTENTION)
 LIMITS = (CEILINGS, CLOCKS, TAX)
 MODES = (*SINGLE, REQUEST, *SWEEPS, *LIMITS)
-EAGER, STATIC_CACHE, CUDA_GRAPH = "eager", "static-cache", "cuda-graph"
-COMPILE, COMPILE_REDUCE_OVERHEAD = "compile", "compile-reduce-overhead"
+EAGER, STATIC_CACHE, CUDA_GRAPH = engines.EAGER, engines.STATIC_CACHE, engines.CUDA_GRAPH
+COMPILE, COMPILE_REDUCE_OVERHEAD = engines.COMPILE, engines.COMPILE_REDUCE_OVERHEAD
 ENGINES = (EAGER, STATIC_CACHE, CUDA_GRAPH, COMPILE, COMPILE_REDUCE_OVERHEAD)
 DEVICES = ("auto", "cuda", "cpu")
 # Of scaled dot product attention, forced one at a time.
@@ -49,6 +50,21 @@ WORKS = (DECODE, MATMUL)
 # What the values of a sweep are, where they are no numbers; and one that is neither.
 NAMES = {LADDER: ENGINES, ATTENTION: (*BACKENDS, OWN)}
 LONG = "long"  # in a sweep of contexts: one long answer
+# What a mode has no use for: it varies that itself, or runs no model.
+OF_A_MODEL = (
+    "model", "weights", "engine", "attention", "prompt_tokens", "new_tokens", "batch_size", "repeat"
+)  # fmt: skip
+UNUSED = {
+    CONTEXT: ("prompt_tokens",),
+    PROMPT: ("prompt_tokens",),
+    OUTPUT: ("new_tokens",),
+    BATCH: ("batch_size",),
+    LADDER: ("engine",),
+    ATTENTION: ("attention",),
+    CEILINGS: OF_A_MODEL,
+    CLOCKS: ("repeat",),
+}
+_COUNT = re.compile(r"0*([1-9][0-9]{0,9})")  # no longer than `MOST`
 
 
 @dataclass(frozen=True)
@@ -67,7 +83,7 @@ class CollectOptions:
     device: str = "auto"
     sample_interval_ms: int = 100
     values: str | None = None  # what a sweep varies, comma-separated
-    repeat: int = 1  # least number of whole requests in each clean stage; of visits in a sweep
+    repeat: int = 1  # processes, or least number of requests or visits: see --help
     work: str = DECODE  # of clocks
     quick: bool = False
     check_roles: bool = False  # record a pass by which roles can be checked
@@ -89,6 +105,7 @@ class CollectOptions:
         _among("--work", self.work, WORKS)
         if self.work != DECODE and self.mode != CLOCKS:
             raise UsageError(f"--work {self.work}: goes with --mode {CLOCKS}; leave it out")
+        self._refuse_unused()
         _at_least("--prompt-tokens", self.prompt_tokens, 1)
         # A request's first token comes from its prefill, so one decode step needs two tokens.
         _at_least("--new-tokens", self.new_tokens, 2 if self.mode in DECODING else 1)
@@ -113,16 +130,29 @@ class CollectOptions:
         """
         if self.mode not in SWEEPS:
             raise UsageError(f"--values: --mode {self.mode} varies nothing; leave it out")
-        words = [word.strip() for word in (self.values or "").split(",")]
-        for word in words:
-            if self.mode in NAMES:
-                _among("--values", word, NAMES[self.mode])
-            elif not (self._is_long(word) or (word.isdecimal() and 1 <= int(word) <= MOST)):
-                raise UsageError(f"--values {word}: expected numbers from 1 on, as in 1,2,4")
-        return list(dict.fromkeys(words))
+        words = (self.values or "").split(",")
+        return list(dict.fromkeys(self._asked_value(word.strip()) for word in words))
 
-    def _is_long(self, word: str) -> bool:
-        return self.mode == CONTEXT and word == LONG
+    def _asked_value(self, word: str) -> str:
+        if self.mode in NAMES:
+            _among("--values", word, NAMES[self.mode])
+        elif not (self.mode == CONTEXT and word == LONG):
+            found = _COUNT.fullmatch(word)
+            if found is None or int(found[1]) > MOST:
+                raise UsageError(
+                    f"--values {word}: expected numbers from 1 on, up to {MOST:,}, as in 1,2,4"
+                )
+            return found[1]
+        return word
+
+    def _refuse_unused(self) -> None:
+        without_model = self.mode == CLOCKS and self.work == MATMUL
+        for name in OF_A_MODEL if without_model else UNUSED.get(self.mode, ()):
+            found = getattr(self, name)
+            if found != getattr(CollectOptions, name):
+                option, mode = f"--{name.replace('_', '-')}", f"--mode {self.mode}"
+                work = f" --work {self.work}" if without_model else ""
+                raise UsageError(f"{option} {found}: {mode}{work} has no use for it; leave it out")
 
 
 def _among(option: str, found: str, known: tuple[str, ...]) -> None:

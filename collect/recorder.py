@@ -8,6 +8,7 @@ with record("traces/mine", model=model) as run:
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -40,6 +41,7 @@ from whichwall.collect.writing import (
     write_tables,
 )
 from whichwall.schemas import passes
+from whichwall.schemas.errors import UsageError
 from whichwall.schemas.folder import RunWriter
 from whichwall.schemas.manifest import Manifest, RankFacts
 from whichwall.schemas.points import DONE, Points
@@ -47,6 +49,8 @@ from whichwall.schemas.points import DONE, Points
 TRACE_FILE = "trace.json"
 LABEL = "recorded"
 NANOSECOND = 1
+# A process has one profiler, and a second one would fail in the middle of the user's loop.
+_RECORDING = threading.Lock()
 
 
 @contextmanager
@@ -93,18 +97,22 @@ def record(
         wait_s: how long a rank waits for the others once its own block has ended.
 
     Raises:
-        UsageError: an argument that cannot be, or a destination that exists.
+        UsageError: an argument that cannot be, a destination that exists, or a recording in which
+            this process already is.
         InputError: a path as `model` that leads to no decoder's config.
         CollectError: the device cannot be used, or rank 0 took no part of this rank.
     """
     created_ns = time.time_ns()
     schedule = _schedule(phase, batch, tokens, warmup, clean, profiled, after, sample_interval_ms)
+    if _RECORDING.locked():
+        raise UsageError("record(…) inside record(…): a process records one loop at a time")
     launch = find_launch(os.environ)
     known = describe(model, whole=launch.is_alone)
     device = _device(known, launch)
     writer, meeting = _destination(out, launch, known, device, overwrite=overwrite)
     # NVML stays open throughout, so that opening it again for a reading costs nothing.
     with (
+        _RECORDING,
         terminable(),
         writer,
         open_gpu(device.uuid),

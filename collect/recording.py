@@ -33,6 +33,7 @@ LEAST = {
     "after": 0,
     "sample_interval_ms": 1,
 }
+UNKNOWABLE = ("batch", "tokens")
 
 
 class _LoopEndedError(Exception):
@@ -62,8 +63,10 @@ class Schedule:
             raise UsageError(f"phase {self.phase!r}: expected decode or prefill")
         for name, least in LEAST.items():
             found = getattr(self, name)
-            if found is not None and not least <= found <= MOST:
-                raise UsageError(f"{name} {found}: must be from {least} to {MOST:,}")
+            if found is None and name in UNKNOWABLE:
+                continue
+            if not isinstance(found, int) or not least <= found <= MOST:
+                raise UsageError(f"{name} {found!r}: must be a number from {least} to {MOST:,}")
 
     @property
     def timed(self) -> dict[str, int]:

@@ -66,7 +66,7 @@ def run(options: CollectOptions, writer: RunWriter | None) -> Path:
 def _measure(request: Request, built: Built, point: Point, reporter: Reporter) -> Measured:
     """Run every loop in turn under the sampler."""
     device, options = request.device, request.options
-    text = load_text(request.source, point.batch, point.prompt_tokens)
+    text = load_text(request.source, point.batch, point.prompt_tokens, built.facts.vocab)
     prompt = random_prompt(point.batch, point.prompt_tokens, built.facts.vocab, device.torch)
     if text is not None:
         prompt = text.encode().to(device.torch)

@@ -1,5 +1,6 @@
 """Let a polite end of the process unwind like Ctrl-C."""
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -17,8 +18,14 @@ def terminable() -> Iterator[None]:
         yield
         return
 
-    def interrupt(_sign: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+    ours = os.getpid()
+
+    def interrupt(sign: int, _frame: FrameType | None) -> None:
+        if os.getpid() == ours:
+            raise KeyboardInterrupt
+        # A fork inherits this handler; a pool that ends its workers means them to end.
+        signal.signal(sign, signal.SIG_DFL)
+        os.kill(os.getpid(), sign)
 
     names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     signals = [signal.Signals[name] for name in names]

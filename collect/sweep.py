@@ -70,7 +70,12 @@ def run(options: CollectOptions, writer: RunWriter | None) -> Path:
     writer = writer or default_writer(request)
     what = f"{request.source.name} on {request.device.name}"
     failing = explained(options, what, writer.out)
-    with reporting() as reporter, open_gpu(request.device.uuid), failing:
+    with (
+        reporting() as reporter,
+        open_gpu(request.device.uuid),
+        failing,
+        journals.alone(writer.out),
+    ):
         reporter.stage(f"building {request.source.name}")
         sweep = _prepare(request, writer.out)
         with _resumable(sweep.journal), explained(options, what, writer.out):
@@ -150,7 +155,8 @@ def _resumable(journal: Journal) -> Iterator[None]:
         if not (visits := journals.resume(journal.out).visits):
             journal.remove()
             raise
-        on = f"{len(visits)} visits are kept; go on with --resume {journal.out}"
+        kept = "1 visit is" if len(visits) == 1 else f"{len(visits)} visits are"
+        on = f"{kept} kept; go on with --resume {journal.out}"
         if isinstance(error, WhichwallError):
             raise CollectError(f"{error}; {on}") from error
         raise KeyboardInterrupt(f"interrupted; {on}") from error

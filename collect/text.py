@@ -34,8 +34,8 @@ class Text:
         return texts
 
 
-def load_text(source: Source, batch: int, length: int) -> Text | None:
-    """Return a prompt for the tokenizer that came with a model; None if none came with it."""
+def load_text(source: Source, batch: int, length: int, vocab: int) -> Text | None:
+    """Return a prompt for the tokenizer that came with a model; None if none that fits it did."""
     from transformers import AutoTokenizer
 
     if source.pretrained is None:
@@ -45,5 +45,9 @@ def load_text(source: Source, batch: int, length: int) -> Text | None:
         tokenizer = load(source.pretrained, trust_remote_code=False)
     except UNLOADABLE:
         return None
-    # Without its files, the class that a config names is made all the same, and knows no word.
-    return Text(tokenizer, batch, length) if tokenizer(PROSE).input_ids else None
+    # Without its files, the class that a config names is made all the same, and knows no word:
+    # of any text it makes no token, or only those that begin one.
+    once, twice = (tokenizer(PROSE * times).input_ids for times in (1, 2))
+    # That of another model may have tokens which this one lacks.
+    fits = len(twice) > len(once) and max(twice) < vocab
+    return Text(tokenizer, batch, length) if fits else None

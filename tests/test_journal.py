@@ -1,5 +1,6 @@
 """The journal of a sweep: what is written is read again, and what is broken is told."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from whichwall.collect.journal import (
     Header,
     Journal,
     Visit,
+    alone,
     asked_before,
     begin,
     folder_of,
@@ -109,9 +111,30 @@ def test_what_somebody_else_put_beside_a_journal_stays(written: Journal) -> None
     assert [path.name for path in written.folder.iterdir()] == ["notes.txt"]
 
 
-def test_nothing_to_go_on_with_is_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked", ["run", "/"])
+def test_nothing_to_go_on_with_is_one_line(asked: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no sweep to go on with"):
-        collect(CollectOptions(resume=tmp_path / "run"))
+        collect(CollectOptions(resume=tmp_path / asked))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no locks on folders")
+def test_one_process_at_a_time_measures_a_sweep(written: Journal) -> None:
+    with (
+        alone(written.out),
+        pytest.raises(UsageError, match="another process is measuring this sweep"),
+        alone(written.out),
+    ):
+        pass
+
+    with alone(written.out):
+        assert resume(written.out).visits == [FIRST, SECOND]
+
+
+def test_a_sweep_that_began_no_journal_leaves_nothing(tmp_path: Path) -> None:
+    with alone(tmp_path / "run"):
+        pass
+
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_going_on_takes_no_other_option(written: Journal) -> None:

@@ -12,9 +12,23 @@ from whichwall.schemas.errors import UsageError
     [
         ({"mode": "train"}, "--mode train: not built; this whichwall has decode, prefill"),
         ({"mode": "batch", "values": "1,two"}, "--values two: expected numbers from 1 on"),
+        ({"mode": "batch", "values": "9" * 5000}, "--values 999"),
+        ({"mode": "batch", "values": str(2**31)}, "--values 2147483648: expected numbers"),
         ({"mode": "ladder", "values": "vllm"}, "--values vllm: not built; this whichwall has"),
         ({"mode": "output", "values": "long"}, "--values long: expected numbers"),
         ({"mode": "decode", "values": "1"}, "--values: --mode decode varies nothing"),
+        ({"mode": "context", "prompt_tokens": 9}, "--prompt-tokens 9: --mode context has no use"),
+        ({"mode": "prompt", "prompt_tokens": 9}, "--prompt-tokens 9: --mode prompt has no use"),
+        ({"mode": "output", "new_tokens": 9}, "--new-tokens 9: --mode output has no use"),
+        ({"mode": "batch", "batch_size": 9}, "--batch-size 9: --mode batch has no use"),
+        ({"mode": "ladder", "engine": "compile"}, "--engine compile: --mode ladder has no use"),
+        ({"mode": "attention", "attention": "math"}, "--attention math: --mode attention has no"),
+        ({"mode": "ceilings", "model": "tiny"}, "--model tiny: --mode ceilings has no use"),
+        ({"mode": "clocks", "repeat": 2}, "--repeat 2: --mode clocks has no use"),
+        (
+            {"mode": "clocks", "work": "matmul", "model": "tiny"},
+            "--model tiny: --mode clocks --work matmul has no use for it; leave it out",
+        ),
         ({"mode": "batch", "check_roles": True}, "--check-roles goes with --mode decode"),
         ({"mode": "context", "new_tokens": 1}, "--new-tokens 1: must be at least 2"),
         ({"engine": "vllm"}, "--engine vllm: not built; this whichwall has eager"),
@@ -31,6 +45,10 @@ def test_what_cannot_be_is_refused_by_option(given: dict[str, Any], message: str
         CollectOptions(**given).check()
 
     assert str(refused.value).startswith(message)
+
+
+def test_a_value_that_is_written_in_two_ways_is_asked_for_once() -> None:
+    assert CollectOptions(mode="batch", values="8, 08,4,8").asked_values() == ["8", "4"]
 
 
 def test_a_prefill_needs_no_second_token() -> None:

@@ -287,6 +287,9 @@ def test_an_interrupt_leaves_neither_run_nor_sampler(
         ({"clean": -1}, "clean -1"),
         ({"batch": 0}, "batch 0"),
         ({"sample_interval_ms": 0}, "sample_interval_ms 0"),
+        ({"clean": "3"}, "clean '3': must be a number"),
+        ({"clean": 2.5}, "clean 2.5: must be a number"),
+        ({"profiled": None}, "profiled None: must be a number"),
         ({"model": 7}, "model: a int"),
     ],
 )
@@ -297,6 +300,16 @@ def test_an_argument_that_cannot_be_is_named(
         pass
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_loop_inside_a_loop_is_refused_before_it_begins(tmp_path: Path) -> None:
+    with record(tmp_path / "run", **SHORT) as run:
+        with pytest.raises(UsageError, match="one loop at a time"), record(tmp_path / "inner"):
+            pass
+        for _ in range(WHOLE):
+            run.step()
+
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
 def test_a_path_that_leads_to_no_config_is_named(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ Row = dict[str, Any]
 def asked(out: Path, mode: str = "output", **more: Any) -> CollectOptions:
     return CollectOptions(
         **{"mode": mode, "model": "tiny", "device": "cpu", "quick": True, "out": out,
-           "prompt_tokens": 8, "new_tokens": 4, **more}
+           "prompt_tokens": 8, **more}
     )  # fmt: skip
 
 
@@ -134,15 +134,14 @@ def test_ctrl_c_says_in_one_line_how_to_go_on(tmp_path: Path) -> None:
     _, said = child.communicate(timeout=PATIENCE_S)
 
     assert child.returncode == 130
-    kept = len(resume(out).visits)
-    assert said.decode() == (
-        f"whichwall: interrupted; {kept} visits are kept; go on with --resume {out}\n"
-    )
+    visits = len(resume(out).visits)
+    kept = "1 visit is" if visits == 1 else f"{visits} visits are"
+    assert said.decode() == f"whichwall: interrupted; {kept} kept; go on with --resume {out}\n"
 
 
 def start(out: Path, *more: str) -> subprocess.Popen[bytes]:
     words = ["collect", "--mode", "output", "--model", "tiny", "--device", "cpu", "--quick",
-             "--prompt-tokens", "8", "--new-tokens", "4", "--out", str(out), *more]  # fmt: skip
+             "--prompt-tokens", "8", "--out", str(out), *more]  # fmt: skip
     return subprocess.Popen(
         [sys.executable, "-m", "whichwall.cli", *words],
         stdout=subprocess.PIPE,
@@ -167,7 +166,7 @@ def test_attention_that_has_no_kernel_is_a_point_that_was_refused(
 ) -> None:
     monkeypatch.setattr(traced, "FUNCTION", "no_such_module:no_function")
 
-    run = collect(asked(tmp_path / "run", "attention"))
+    run = collect(asked(tmp_path / "run", "attention", new_tokens=4))
 
     lacking = "attention {} has no kernel for this model, type and device"
     assert ends(run) == [
@@ -202,7 +201,7 @@ def test_a_batch_that_does_not_fit_ends_its_point_and_traces_come_from_the_rest(
 
     monkeypatch.setattr(visits, "make_decoder", make)
 
-    run = collect(asked(tmp_path / "run", "batch"))
+    run = collect(asked(tmp_path / "run", "batch", new_tokens=4))
 
     assert ends(run) == [
         ("done", None),
