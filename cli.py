@@ -17,9 +17,10 @@ from whichwall import __version__
 from whichwall.collect.signals import terminable
 from whichwall.schemas.errors import UsageError, WhichwallError
 
-UNUSABLE, INTERRUPTED = 2, 130
+DONE, REFUSED, UNUSABLE, INTERRUPTED = 0, 1, 2, 130
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ENAMETOOLONG)
 PATH = click.Path(path_type=Path)
+BATCH, TOKENS = click.IntRange(1, 2**20), click.IntRange(0, 2**30)
 
 
 class Program(click.Group):
@@ -148,8 +149,8 @@ def main() -> None:
     type=int,
     default=1,
     show_default=True,
-    help="Requests in a clean stage, visits of each point in a sweep, or processes of tax, at "
-    "least.",
+    help="Fresh processes of decode and prefill. At least: processes of tax, requests of each "
+    "loop, visits of each point of a sweep.",
 )
 @click.option("--quick", is_flag=True, help="Shorter stages; what then cannot be known is null.")
 @click.option(
@@ -272,6 +273,126 @@ def analyze(
         else:
             said = [answer(inputs), *checked(inputs), report / "report.md", report / "report.html"]
             click.echo("\n".join(map(str, said)))
+
+
+@main.command()
+@click.argument("a", type=PATH)
+@click.argument("b", type=PATH)
+@click.option("--out", type=PATH, help="Folder for compare.md, compare.html and charts.")
+@click.option(
+    "--fail-above",
+    type=click.FloatRange(min=0),
+    metavar="PERCENT",
+    help="Exit 1 if B's step is slower than A's by more, beyond doubt.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print compare.json.")
+def compare(a: Path, b: Path, out: Path | None, fail_above: float | None, as_json: bool) -> int:
+    """Compare run B with run A.
+
+    Steps with their noise, GPU work and gaps, roles, clocks, energy, limits and what was run; any
+    two runs, point by point.
+    """
+    from whichwall.analyze.comparison import compare_runs, write_comparison
+    from whichwall.analyze.report.comparison import brief
+    from whichwall.analyze.report.terminal import terminal
+
+    found = compare_runs(a, b, fail_above=fail_above)
+    written = None if out is None else write_comparison(found, out)
+    if as_json:
+        _print_json(found.encode(), one_line=False)
+        if found.check:
+            click.echo(f"whichwall: {found.check.says}", err=True)
+    else:
+        click.echo(terminal(brief(found)))
+        if written is not None:
+            click.echo(f"\n{written / 'compare.md'}\n{written / 'compare.html'}")
+    return REFUSED if found.check and found.check.above else DONE
+
+
+@main.command()
+@click.argument("runs", nargs=-1, required=True, type=PATH)
+def validate(runs: tuple[Path, ...]) -> int:
+    """Say whether each RUN is whole.
+
+    Checksums, tables, ranges and links. One line for a run that is; else a line per finding, and
+    exit code 1.
+    """
+    from whichwall.analyze.validate import validate as check
+
+    whole = True
+    for run in runs:
+        found = check(run)
+        whole = whole and found.is_whole
+        click.echo("\n".join(found.lines()))
+    return DONE if whole else REFUSED
+
+
+@main.command()
+@click.option("--model", help="Preset, or a config.json.")
+@click.option("--gpu", help="Card by its datasheet; list prints all.")
+@click.option("--ceilings", type=PATH, help="Run that measured the card.")
+@click.option("--bandwidth-gbs", type=float, help="Memory bandwidth of a card, with --tflops.")
+@click.option("--tflops", type=float, help="Its rate of matrix products.")
+@click.option("--memory-gb", type=float, help="Its memory, where that is not known or not all.")
+@click.option("--link-gbs", type=float, help="What a rank sends to the others.")
+@click.option("--batch", type=BATCH, default=1, show_default=True, help="Sequences at once.")
+@click.option("--context", type=TOKENS, help="Tokens cached of each.  [default: 1024]")
+@click.option(
+    "--phase",
+    type=click.Choice(["prefill", "decode", "both"]),
+    default="both",
+    show_default=True,
+    help="Which passes.",
+)
+@click.option("--prompt-tokens", type=TOKENS, help="Tokens of a prefill.  [default: --context]")
+@click.option(
+    "--dtype", help="Of weights: bf16, fp16, fp32, fp8, int8, int4, fp4.  [default: by model]"
+)
+@click.option("--kv-dtype", help="Of the cache.  [default: 16 bits, or as --dtype]")
+@click.option(
+    "--tensor-parallel",
+    type=click.IntRange(1, 1024),
+    default=1,
+    show_default=True,
+    help="Ranks that share the model.",
+)
+@click.option(
+    "--latent",
+    type=click.Choice(["expanded", "absorbed"]),
+    help="Form of latent attention, if the model has it.  [default: expanded]",
+)
+@click.option(
+    "--logits",
+    type=click.Choice(["last", "all"]),
+    default="last",
+    show_default=True,
+    help="Of which tokens of a prompt.",
+)
+@click.option(
+    "--chart", type=PATH, help="File for tokens/s of each against all: .svg, .png or .html."
+)
+@click.option("--contexts", help="Its curves, as in 1024,8192.  [default: 1024,8192,32768]")
+@click.option("--measured", type=PATH, help="Run whose decode steps are drawn on it.")
+@click.option("--json", "as_json", is_flag=True, help="Print all of it for machines.")
+def predict(*, as_json: bool, **asked: Any) -> None:
+    """Say on paper how fast a model can be on a card, and what binds.
+
+    From shapes and two numbers, without a GPU: the floor of each operation and of the step, the
+    batch at which bytes stop binding, the memory, and how many conversations fit.
+    """
+    from whichwall.analyze.predict_limits import sheets
+    from whichwall.analyze.predict_setting import Options
+    from whichwall.analyze.prediction import prediction
+    from whichwall.analyze.report.prediction import render
+
+    if asked["gpu"] == "list":
+        click.echo("\n".join(sheets()))
+        return
+    found = prediction(Options(**asked))
+    if as_json:
+        _print_json(found.encode(), one_line=False)
+    else:
+        click.echo(render(found, terminal=sys.stdout.isatty()))
 
 
 @main.command()

@@ -1,9 +1,7 @@
 """From a run to its summary and report: reads the run, calls the analyses, writes the folder."""
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
-from uuid import uuid4
 
 import msgspec
 import polars as pl
@@ -20,12 +18,14 @@ from whichwall.analyze.summary import summarize
 from whichwall.analyze.trace import own_reference, read_reference, read_trace
 from whichwall.schemas.destination import REPORT, plain, put_in_place, strangers_of_report
 from whichwall.schemas.errors import UsageError
+from whichwall.schemas.partial import partial_folder
 from whichwall.schemas.roles import Roles
 from whichwall.schemas.run import Run, open_run
 
 SUMMARY_FILE, ROLES_FILE = "summary.json", "roles.parquet"
 NS_PER_MS = 1e6
 LONGEST_STEP_MS = 86_400_000  # a day
+ROWS_AT_ONCE = 1 << 17  # texts are written out in full on the way to a file
 
 
 def analyze(
@@ -112,19 +112,16 @@ def write_analysis(inputs: ReportInputs, out: Path) -> None:
             f"{out}: holds {strangers[0]}, which is no part of a report, and a report is replaced "
             "whole; move that away, or give another --out"
         )
-    partial = out.parent / f".{out.name}.{uuid4().hex[:8]}.partial"
     try:
-        partial.mkdir(parents=True)
-        (partial / SUMMARY_FILE).write_bytes(inputs.summary.encode())
-        _write_roles(inputs.roles, partial / ROLES_FILE)
-        write_report(inputs, partial)
-        put_in_place(partial, out)
+        with partial_folder(out) as partial:
+            (partial / SUMMARY_FILE).write_bytes(inputs.summary.encode())
+            _write_roles(inputs.roles, partial / ROLES_FILE)
+            write_report(inputs, partial)
+            put_in_place(partial, out)
     except OSError as error:
         raise UsageError(
             f"{out}: cannot write the report ({error.strerror or error}); give a writable --out"
         ) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _is_report(out: Path) -> bool:
@@ -132,5 +129,8 @@ def _is_report(out: Path) -> bool:
 
 
 def _write_roles(roles: pl.DataFrame, path: Path) -> None:
-    table: pa.Table = roles.select(list(Roles.COLUMNS)).to_arrow()
-    pq.write_table(table.cast(Roles.schema()), path, compression="zstd")
+    schema = Roles.schema()
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for part in roles.select(list(Roles.COLUMNS)).iter_slices(ROWS_AT_ONCE):
+            table: pa.Table = part.to_arrow()
+            writer.write_table(table.cast(schema))

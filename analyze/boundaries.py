@@ -13,6 +13,13 @@ from whichwall.schemas.marks import Marks
 from whichwall.schemas.run import polars_schema
 from whichwall.schemas.steps import BY_REPETITION
 
+# A recording of a million kernels is copied here several times over: not with all its columns.
+LOOKED_AT = [
+    Activities.point, Activities.rank, Activities.device, Activities.stream, Activities.name,
+    Activities.start_ns, Activities.launch, Activities.launch_start_ns, Activities.op_name,
+    Activities.step,
+]  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Boundaries:
@@ -32,6 +39,7 @@ def boundaries(
         annotations: rows of `Ranges`.
         ops: rows of `Ops`.
     """
+    activities = activities.select(LOOKED_AT)
     marked = marks(annotations)
     unmarked = activities.join(marked, on=PLACE, how="anti", maintain_order="left")
     repeated = find_passes(unmarked, ops)

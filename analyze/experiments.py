@@ -14,12 +14,14 @@ from whichwall.analyze.rates import rates
 from whichwall.analyze.reached import reached
 from whichwall.analyze.request_times import request_times
 from whichwall.analyze.sweep import sweep
+from whichwall.analyze.turns import turns
 from whichwall.schemas.experiments import BATCH, CONTEXT, PROMPT
 from whichwall.schemas.knee import Knee
 from whichwall.schemas.passes import DECODE, PREFILL
 from whichwall.schemas.points import LONG_GENERATION
 from whichwall.schemas.summary import Summary
 from whichwall.schemas.sweep import Sweep
+from whichwall.schemas.turns import Turns
 
 # What a mode varies, and the phase that answers it.
 VARIED = {
@@ -38,6 +40,7 @@ def with_experiments(summary: Summary, basis: Basis, measured: Measurements) -> 
         rates=rates(summary.steps.groups, summary.floors_by_phase),
         sweep=list(found.iter_rows(named=True)),
         knee=_knee(summary.mode, found),
+        turns=_turns(summary, found) if basis.manifest.gpus else None,
         drift=drift(points, passes),
         request=request_times(measured.requests, passes),
         parts=parts_sums(measured.parts, basis.timings),
@@ -59,3 +62,11 @@ def _knee(mode: str, found: pl.DataFrame) -> Knee | None:
         return None
     column, phase = VARIED[mode]
     return knee_of(varied(mode, found), column, phase)
+
+
+def _turns(summary: Summary, found: pl.DataFrame) -> Turns | None:
+    if summary.mode not in VARIED:
+        return None
+    column, phase = VARIED[summary.mode]
+    rows = varied(summary.mode, found).iter_rows(named=True)
+    return turns(rows, column, phase, summary.steps.groups, summary.floors_by_phase)

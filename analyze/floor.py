@@ -63,6 +63,19 @@ def floor(found: Iterable[Operation], bandwidth_gbps: float | None, tflops: floa
     return Totals(round(least), in_bytes, arithmetic, total_bytes, total_flops)
 
 
+def floor_by_role(
+    found: Iterable[Operation], bandwidth_gbps: float, tflops: float | None
+) -> dict[str, float]:
+    """Return the least time of each role's operations, ns; together they are the floor."""
+    least: dict[str, float] = {}
+    for row in found:
+        each = row.bytes / bandwidth_gbps
+        if tflops:
+            each = max(each, row.flops / (tflops * FLOPS_PER_NS_OF_TFLOPS))
+        least[row.role] = least.get(row.role, 0.0) + row.count * each
+    return least
+
+
 def ceilings_for(measured: pl.DataFrame, gpu: Gpu | None, dtype: str | None) -> Ceiling:
     """Return a device's ceilings: measured ones of the run first, its datasheet's where not.
 

@@ -67,7 +67,8 @@ def covered_in_groups(
     covered = np.zeros(groups.height, np.int64)
     if not groups.height or not spans.height:
         return covered
-    spans_of = spans.partition_by(by, as_dict=True, maintain_order=True)
+    times = spans.select(*by, Overheads.start_ns, Overheads.dur_ns)
+    spans_of = times.partition_by(by, as_dict=True, maintain_order=True)
     windows_of = groups.with_row_index().partition_by(
         groups.columns, as_dict=True, maintain_order=True
     )

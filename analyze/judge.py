@@ -28,6 +28,7 @@ def judge(
     sampling: SampleWindow | None,
     node_idle_ns: float | None,
     option_ns: int | None,
+    static: Judged | None = None,
 ) -> Verdict:
     """Return the verdict of the run, with what it was judged by where that is not plain."""
     evidence = Evidence(
@@ -65,6 +66,8 @@ def judge(
             kernels=group.kernels_median,
             floor=grounds.floor,
             no_floor=grounds.missing,
+            graph_busy_ns=static.group.busy_ns_median if static else None,
+            graph_kernels=static.group.kernels_median if static else None,
         )
         notes += _on_option(group, option_ns)
     said = verdict(evidence, sampling)

@@ -19,7 +19,8 @@ SELF_ID_SHARE = 0.9
 # An id of 0 is how a record without a link is written (roctracer#100, kineto#520).
 NO_LINK = 0
 
-LAUNCH_NAME = r"(?i)^(cuda|cu|hip).*launch"
+# Whatever the vendor calls it: cudaLaunchKernel, hipGraphLaunch, urEnqueueKernelLaunch.
+LAUNCH_NAME = r"(?i)launch"
 GRAPH_LAUNCH_NAME = r"(?i)graphlaunch"
 COMMUNICATION_NAME = (
     r"(?i)nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|cross_device_reduce|multimem_|nvshmem"

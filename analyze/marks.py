@@ -21,6 +21,7 @@ OURS, PROFILER, VLLM, SGLANG = "whichwall", "profiler", "vllm", "sglang"
 ENGINES = (VLLM, SGLANG)
 
 PLACE = [Ranges.point, Ranges.rank]
+N = r"(\d{1,12})(?!\d)"  # a count; one that 64 bits cannot hold is none
 _END = "end_ns"
 
 
@@ -53,8 +54,8 @@ def _stage(match: re.Match[str]) -> Saying:
     text = match.group(1)
     words = text.upper()
     phase = DECODE if "DECODE" in words else PREFILL if re.search("EXTEND|PREFILL", words) else None
-    batch = re.search(r"\bbs\s*=\s*(\d+)", text)
-    tokens = re.search(r"\btoks?\s*=\s*(\d+)", text)
+    batch = re.search(rf"\bbs\s*=\s*{N}\b", text)
+    tokens = re.search(rf"\btoks?\s*=\s*{N}\b", text)
     return Saying(
         phase, int(batch.group(1)) if batch else None, int(tokens.group(1)) if tokens else None
     )
@@ -74,10 +75,10 @@ KINDS: list[tuple[str, re.Pattern[str], Callable[[re.Match[str]], Saying]]] = [
     (OURS, re.compile(r"^whichwall::(prefill|decode)#\d+$"), _ours),
     (
         VLLM,
-        re.compile(r"^execute_context_(\d+)\((\d+)[\d_]*\)_generation_(\d+)\((\d+)[\d_]*\)$"),
+        re.compile(rf"^execute_context_{N}\({N}[\d_]*\)_generation_{N}\({N}[\d_]*\)$"),
         _counted,
     ),
-    (VLLM, re.compile(r"^execute_(\d+)_context_(\d+)\(.*\)_generation_(\d+)\(.*\)$"), _detailed),
+    (VLLM, re.compile(rf"^execute_{N}_context_{N}\(.*\)_generation_{N}\(.*\)$"), _detailed),
     (SGLANG, re.compile(r"^step\[(.*)\]$"), _stage),
     (PROFILER, re.compile(r"^ProfilerStep#\d+$"), _nothing),
 ]

@@ -5,18 +5,12 @@ from statistics import fmean, median, stdev
 
 import polars as pl
 
+from whichwall.analyze.student import t_95
 from whichwall.schemas.experiments import Cost, Observer, Process
 from whichwall.schemas.passes import AFTER, CLEAN, DECODE, PREFILL, PROFILED, Passes
 from whichwall.schemas.points import SAMPLER_OFF, SAMPLER_ON, Points
 
 FEWEST = 2  # one process says nothing of how processes differ
-# Student's t for 95 %, by the number of values less one. Resampling would not do: drawn from three
-# processes, intervals are hardly wider than their range, which misses the truth one time in four.
-T_95 = (
-    12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13,
-    2.12, 2.11, 2.10, 2.09, 2.09,
-)  # fmt: skip
-T_95_OF_MANY = 2.09
 
 _UNDER, _AFTER = "under the profiler", "after the profiler"
 
@@ -88,8 +82,6 @@ def cost(watched: Medians, plain: Medians) -> Cost | None:
     if len(both) < FEWEST:
         return Cost(ratio, None, None, len(both), None)
     logs = [log(one) for one in ratios]
-    freedom = len(logs) - 1
-    t = T_95[freedom - 1] if freedom <= len(T_95) else T_95_OF_MANY
-    middle, reach = fmean(logs), t * stdev(logs) / sqrt(len(logs))
+    middle, reach = fmean(logs), t_95(len(logs) - 1) * stdev(logs) / sqrt(len(logs))
     low, high = exp(middle - reach), exp(middle + reach)
     return Cost(ratio, low, high, len(both), seen=not low <= 1 <= high)

@@ -39,6 +39,11 @@ def duration(ns: float | None) -> str:
     return _scaled(ns, _TIME_UNITS)
 
 
+def signed_duration(ns: float | None) -> str:
+    """Write nanoseconds that may be below 0: `−41.7 µs`."""
+    return f"−{duration(-ns)}" if ns is not None and ns < 0 else duration(ns)
+
+
 def amount_of_bytes(count: float | None) -> str:
     """Write bytes with decimal prefixes: `988 MB`."""
     return _scaled(count, _BYTE_UNITS)
@@ -60,6 +65,13 @@ def percent(share: float | None) -> str:
     if share in (0, 1):
         return f"{share:.0%}".replace("%", " %")
     return f"{100 * share:.1f} %"
+
+
+def signed_percent(share: float | None) -> str:
+    """Write a difference as percent with its sign: `+3.1 %`, `−5.5 %`."""
+    if share is None or not math.isfinite(share):
+        return NOT_KNOWN
+    return f"{100 * share:+.1f} %".replace("-", "−")
 
 
 def whole_percent(share: float | None) -> str:
@@ -86,9 +98,12 @@ def with_unit(value: float | None, unit: str) -> str:
     return text if text == NOT_KNOWN else f"{text} {unit}"
 
 
-def several(number: int, noun: str, plural: str | None = None) -> str:
+def several(number: int | None, noun: str, plural: str | None = None) -> str:
     """Write a number of things: `1 step`, `8 steps`."""
-    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+    many = plural or f"{noun}s"
+    if number is None:
+        return f"a number of {many} that is {NOT_KNOWN}"
+    return f"{number:,} {noun if number == 1 else many}"
 
 
 def times(ratio: float | None) -> str:

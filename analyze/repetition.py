@@ -132,9 +132,8 @@ def cut_passes(queued: pl.DataFrame) -> list[int]:
     """Return where the passes of a sequence in launch order begin; empty for fewer than two."""
     if queued.height < 2 * SHORTEST_PASS:
         return []
-    words = _words(queued)
-    sequence = _sequence(queued, words)
-    for anchors in _anchors(queued, words, sequence):
+    sequence = _sequence(queued, _words(queued))
+    for anchors in _anchors(queued, sequence):
         for cuts in islice(anchors, ANCHORS_TRIED):
             if _are_passes(sequence, cuts):
                 first = _first_anchor(sequence, anchors, cuts)
@@ -168,21 +167,23 @@ def _sequence(queued: pl.DataFrame, words: pl.Series) -> _Sequence:
 
 
 def _codes(texts: pl.Series) -> Numbers:
-    return texts.rank("dense").to_numpy().astype(np.int64) - 1
+    """Number the distinct texts in their order: what `rank` does, without sorting every row."""
+    distinct = texts.unique().sort()
+    numbers = pl.int_range(len(distinct), eager=True)
+    return texts.replace_strict(distinct, numbers, return_dtype=pl.Int64).to_numpy()
 
 
-def _anchors(
-    queued: pl.DataFrame, words: pl.Series, sequence: _Sequence
-) -> Iterator[list[Numbers]]:
+def _anchors(queued: pl.DataFrame, sequence: _Sequence) -> Iterator[list[Numbers]]:
     """Return what may begin passes, by how many: the most first, so the first to hold is finest.
 
     A kernel that only runs every few passes would mark those as one. Of those that occur equally
     often a token lookup goes before, then what occurs first.
     """
-    operators = queued[Activities.op_name].fill_null("") + "\n" + words
+    operators = _codes(queued[Activities.op_name].fill_null(""))
+    _, both = np.unique(operators * sequence.words + sequence.word, return_inverse=True)
     by_count: dict[int, list[Numbers]] = {}
-    for texts in (words, operators, queued[Activities.name]):
-        for places in _places(_codes(texts)):
+    for codes in (sequence.word, both, _codes(queued[Activities.name])):
+        for places in _places(codes):
             if _evenly_spread(places, queued.height):
                 by_count.setdefault(len(places), []).append(places)
     for count in sorted(by_count, reverse=True):

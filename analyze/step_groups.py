@@ -1,17 +1,29 @@
 """Put the steps of a run into groups of one phase, point and device, the one to judge by first."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
+from whichwall.analyze.account import StepFacts
 from whichwall.analyze.devices import role_totals
-from whichwall.analyze.floors import Basis, Grounds, dtype_of, floor_of
-from whichwall.analyze.groups import PHASES, clean_of, groups_of, traced_group, untraced_group
-from whichwall.analyze.operations import operations
-from whichwall.analyze.role_rates import Needed, needed, with_rates
+from whichwall.analyze.floor import floor_by_role
+from whichwall.analyze.floors import Basis, Grounds, dtype_of, floor_of, node_idle_ns
+from whichwall.analyze.groups import (
+    FROM_PASSES,
+    PHASES,
+    clean_of,
+    groups_of,
+    traced_group,
+    untraced_group,
+)
+from whichwall.analyze.operations import Operation, operations
+from whichwall.analyze.role_rates import needed, with_rates
+from whichwall.analyze.step_work import StepWork, step_work
 from whichwall.analyze.steps import STEP
 from whichwall.analyze.trace import Trace
+from whichwall.analyze.walls import ARITHMETIC, BYTES
 from whichwall.schemas.marks import Marks
+from whichwall.schemas.passes import CLEAN
 from whichwall.schemas.summary import StepGroup
 from whichwall.schemas.timings import Timings
 from whichwall.schemas.weights import dtype_bytes
@@ -22,10 +34,12 @@ _MINE = "mine"
 
 @dataclass(frozen=True)
 class Judged:
-    """A step group, with what its floor rests on."""
+    """A step group, with what its floor rests on and, where it was traced, what it holds."""
 
     group: StepGroup
     grounds: Grounds
+    facts: StepFacts | None = None
+    work: StepWork | None = None
 
 
 def step_groups(trace: Trace, basis: Basis, option_ns: int | None) -> list[Judged]:
@@ -48,22 +62,58 @@ def _traced(trace: Trace, basis: Basis, option_ns: int | None) -> list[Judged]:
         grounds = floor_of(basis, key.point, key.rank, key.phase)
         # Activities and roles go row by row, so one mask serves both.
         mine = _belongs_to(trace.activities, rows)
-        by_role = role_totals(trace.activities.filter(mine), trace.roles.filter(mine))
-        by_role = with_rates(by_role, _needed(basis, grounds), rows.height)
+        own, own_roles = trace.activities.filter(mine), trace.roles.filter(mine)
+        listed = _operations(basis, grounds)
+        by_role = with_rates(
+            role_totals(own, own_roles),
+            needed(listed, context_known=grounds.context_known),
+            rows.height,
+        )
         group = traced_group(key, rows, trace.gaps, clean, grounds.floor, by_role)
-        found.append(Judged(group, grounds))
+        work = step_work(own, own_roles, rows.height)
+        found.append(Judged(group, grounds, _facts(basis, group, grounds, listed, work), work))
     return found
 
 
-def _needed(basis: Basis, grounds: Grounds) -> dict[str, Needed]:
-    """Return what one pass of a group must move and compute by role; nothing where not known."""
+def _operations(basis: Basis, grounds: Grounds) -> list[Operation]:
+    """Return what one pass of a group does; nothing where that is not known."""
     floor, model = grounds.floor, basis.model
     dtype = dtype_of(basis.points, model, floor.point) if model and floor else None
     if model is None or floor is None or dtype is None:
-        return {}
+        return []
     each = dtype_bytes(dtype)
-    found = operations(model, floor.batch, floor.tokens, floor.context_tokens, each, each)
-    return needed(found, context_known=grounds.context_known)
+    return operations(model, floor.batch, floor.tokens, floor.context_tokens, each, each)
+
+
+def _facts(
+    basis: Basis, group: StepGroup, grounds: Grounds, listed: list[Operation], work: StepWork
+) -> StepFacts:
+    """Return what the account of a traced step rests on."""
+    measured = node_idle_ns(basis.ceilings)
+    floor = grounds.floor
+    gpu_ns = _clean_gpu_ns(basis, group) if group.clean_from == FROM_PASSES else None
+    facts = StepFacts(gpu_ns=gpu_ns, graph_nodes=work.nodes, node_idle_ns=measured)
+    if floor is None or floor.floor_ns is None or floor.bandwidth_gbps is None:
+        return facts
+    return replace(
+        facts,
+        floor_ns=floor.floor_ns,
+        floor_of=BYTES if (floor.bytes_ns or 0) >= (floor.arithmetic_ns or 0) else ARITHMETIC,
+        floor_by_role=floor_by_role(listed, floor.bandwidth_gbps, floor.tflops),
+        cached_weights=floor.cached_weights,
+    )
+
+
+def _clean_gpu_ns(basis: Basis, group: StepGroup) -> int | None:
+    """Return the clean pass between events on the GPU, null where none were recorded."""
+    rows = basis.timings.filter(
+        (pl.col(Timings.point) == group.point)
+        & (pl.col(Timings.rank) == group.rank)
+        & pl.col(Timings.phase).eq_missing(pl.lit(group.phase, pl.String))
+        & (pl.col(Timings.stage) == CLEAN)
+    )
+    value = rows[Timings.gpu_ns_median].max()
+    return value if isinstance(value, int) else None
 
 
 def _untraced(

@@ -1,22 +1,28 @@
 """Assemble summary.json from what the analyses found."""
 
+import msgspec
 import polars as pl
 
+from whichwall.analyze.account import account
 from whichwall.analyze.busy import reached_before
+from whichwall.analyze.confirm import result_of
 from whichwall.analyze.devices import devices
 from whichwall.analyze.diagnose import Findings, diagnose
 from whichwall.analyze.experiments import with_experiments
 from whichwall.analyze.floors import Basis, node_idle_ns
 from whichwall.analyze.judge import judge
 from whichwall.analyze.measurements import Measurements
+from whichwall.analyze.processes import of_first_process
 from whichwall.analyze.roles.operator_roles import attribute_ops
 from whichwall.analyze.sampled import SHORTEST_POWER_WINDOW_NS, Window, sampled, window_of
+from whichwall.analyze.scores import scored_moves, static_of
 from whichwall.analyze.step_groups import Judged, step_groups
 from whichwall.analyze.steps import DEVICE
 from whichwall.analyze.tax import tax
 from whichwall.analyze.timings import timings, tpot_ns, ttft_ns
 from whichwall.analyze.trace import Trace
 from whichwall.schemas import gaps as gap_causes
+from whichwall.schemas.account import Account
 from whichwall.schemas.activities import Activities
 from whichwall.schemas.gaps import Gaps
 from whichwall.schemas.manifest import Manifest
@@ -45,7 +51,9 @@ def summarize(
     basis = Basis(manifest, trace.model, measured.points, ceilings, timed, trace.steps)
     judged = step_groups(trace, basis, option_ns)
     found = devices(trace.activities, trace.roles, trace.gaps)
-    window = window_of(passes, _span(trace.activities))
+    # Further processes are no part of what was sampled and profiled.
+    first = of_first_process(manifest.mode, passes)
+    window = window_of(first, _span(trace.activities))
     sampling = sampled(measured.samples, passes, manifest, window)
     findings = Findings(
         mode=manifest.mode,
@@ -67,7 +75,16 @@ def summarize(
         run=manifest.name,
         mode=manifest.mode,
         model=trace.model,
-        verdict=judge(trace, found, judged, findings, sampling, node_idle_ns(ceilings), option_ns),
+        verdict=judge(
+            trace,
+            found,
+            judged,
+            findings,
+            sampling,
+            node_idle_ns(ceilings),
+            option_ns,
+            static_of(basis, judged),
+        ),
         devices=found,
         steps=_steps(trace, judged),
         floors=judged[0].grounds.floor if judged else None,
@@ -76,10 +93,16 @@ def summarize(
         tpot_ns=tpot_ns(passes),
         cpu_roles=_cpu_roles(manifest, trace),
         samples=sampling,
-        tax=tax(timed),
+        tax=tax(timings(first)),
+        account=_accounts(judged),
         diagnostics=[*manifest.diagnostics, *diagnose(findings)],
     )
-    return with_experiments(summary, basis, measured)
+    answered = with_experiments(summary, basis, measured)
+    moves = scored_moves(basis, judged, answered.sweep)
+    verdict = msgspec.structs.replace(
+        answered.verdict, tested=result_of(answered.verdict.wall, moves)
+    )
+    return msgspec.structs.replace(answered, moves=moves, verdict=verdict)
 
 
 def _span(activities: pl.DataFrame) -> tuple[int, int] | None:
@@ -127,6 +150,11 @@ def _floors(judged: list[Judged]) -> list[Floor]:
         if one.grounds.floor is not None:
             found.setdefault((one.grounds.floor.point, one.grounds.floor.phase), one.grounds.floor)
     return list(found.values())
+
+
+def _accounts(judged: list[Judged]) -> list[Account]:
+    found = [account(one.group, one.facts) for one in judged if one.facts is not None]
+    return [one for one in found if one is not None]
 
 
 def _cpu_roles(manifest: Manifest, trace: Trace) -> list[RoleTotal]:

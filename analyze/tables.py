@@ -9,6 +9,11 @@ from whichwall.schemas.kernels import Kernels
 from whichwall.schemas.run import Run
 from whichwall.schemas.table import EARLIEST_NS, LATEST_NS, NANOSECONDS, Table
 
+# A file that lies of itself makes the reader panic rather than fail.
+DAMAGE = (
+    pl.exceptions.PolarsError, pl.exceptions.PanicException, pa.ArrowException, UnicodeDecodeError,
+)  # fmt: skip
+
 
 def read_table(run: Run, table: type[Table]) -> pl.DataFrame:
     """Return the rows of a table, all ranks together; none where the run has no such table.
@@ -23,7 +28,7 @@ def read_table(run: Run, table: type[Table]) -> pl.DataFrame:
             raise InputError(f"{path}: is missing, but run.json lists it; copy the run again")
     try:
         rows = run.scan(table).collect()
-    except (pl.exceptions.PolarsError, pa.ArrowException, UnicodeDecodeError) as error:
+    except DAMAGE as error:
         raise InputError(
             f"{run.path}: its table {table.NAME} is damaged ({error}); copy or collect it again"
         ) from error

@@ -17,6 +17,10 @@ CLOCK_FELL = 0.98
 # Loops of a request that differ by less are said to cost the same: a step alone varies by as much.
 LOOPS_ALIKE = 0.05
 
+# A prediction that comes this close to what was measured is said to be confirmed: steps of one
+# model and engine differ by as much from visit to visit on a shared host.
+CONFIRMED_WITHIN = 0.15
+
 # Idle per node of a CUDA graph where the device's own was not measured: median gap inside
 # replays on an H200 (0.416 us), assumed elsewhere and said so.
 ASSUMED_NODE_IDLE_NS = 420

@@ -41,6 +41,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     working_ns: int | None = None  # busy without collectives: one that waits is not work
     kernels: float | None = None
     floor: Floor | None = None
+    graph_busy_ns: int | None = None  # of the step on a cache of fixed size, where one was traced
+    graph_kernels: float | None = None
     node_idle_ns: float | None = None  # measured idle per node of a CUDA graph
     engine: bool = False  # a serving engine's steps: its host works between them
     no_trace: str | None = None  # what a run without any trace lacks
@@ -205,9 +207,13 @@ def predict_without(wall: str, evidence: Evidence) -> tuple[float | None, str | 
         source = (
             "assumed, as measured on an H200" if measured is None else "measured on this device"
         )
-        return busy + evidence.kernels * idle, (
-            f"busy {duration(busy)} + {count(evidence.kernels)} kernels × {duration(idle)} idle "
-            f"per graph node, {source}"
+        kernels, where = evidence.kernels, ""
+        if evidence.graph_busy_ns is not None and evidence.graph_kernels is not None:
+            busy, kernels = evidence.graph_busy_ns, evidence.graph_kernels
+            where = "; from the step on a cache of fixed size"
+        return busy + kernels * idle, (
+            f"busy {duration(busy)} + {count(kernels)} kernels × {duration(idle)} idle "
+            f"per graph node, {source}{where}"
         )
     if floor is None or floor.floor_ns is None or step is None:
         return None, None

@@ -97,6 +97,8 @@ def find_source(model: str, weights: str) -> Source:
         return Source(model.lower(), preset(model), DUMMY)
     if "/" in model and not model.startswith((".", "/", "~")):
         return Source(model, None, weights, model)
+    if path.is_dir():
+        raise UsageError(f"--model {model}: a folder without {CONFIG_FILE}; give one that has it")
     close = difflib.get_close_matches(model.lower(), PRESETS, n=3, cutoff=0.4) or list(PRESETS)
     raise UsageError(
         f"--model {model}: no such preset or path; did you mean {', '.join(close)}? "

@@ -9,6 +9,7 @@ timed any more.
 """
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -19,6 +20,7 @@ from whichwall.collect.energy import metered
 from whichwall.collect.engines.make import make_decoder
 from whichwall.collect.environment import find_sharing, read_environment, read_gpu
 from whichwall.collect.failures import explained
+from whichwall.collect.further import find_unstable_processes, with_further
 from whichwall.collect.models import Built, build, forced_attention
 from whichwall.collect.node_idle import measure_node_idle, time_replay
 from whichwall.collect.nvml import open_gpu
@@ -38,10 +40,11 @@ from whichwall.collect.request import Request, default_writer, origin, resolve, 
 from whichwall.collect.role_check import record_roles
 from whichwall.collect.sampler import Sampler
 from whichwall.collect.workload import Plan, Workload, random_prompt
-from whichwall.collect.writing import Measured, Row, TakenTrace, find_unstable, write_run
+from whichwall.collect.writing import Measured, Row, TakenTrace, write_run
 from whichwall.schemas import passes
 from whichwall.schemas.diagnostics import Diagnostic
 from whichwall.schemas.folder import RunWriter
+from whichwall.schemas.model import Model
 from whichwall.schemas.points import Points
 
 TRACE_FILE, GRAPH_TRACE_FILE = "trace.json", "graph.json"
@@ -69,22 +72,24 @@ def run(options: CollectOptions, writer: RunWriter | None) -> Path:
     failing = explained(options, f"{source.name} on {device.name}", writer.out)
     # NVML stays open throughout, so that opening it again for a reading costs nothing.
     with writer, failing, reporting() as reporter, open_gpu(device.uuid):
-        reporter.stage(f"building {source.name}")
-        built = build(source, device, request.dtype, options.attention)
-        point = single_point(request, built)
-        measured = _measure(request, built, point, writer.folder, reporter)
+        measured, model, point = _measure(request, writer.folder, reporter)
+        measured = with_further(request, measured, writer.folder, reporter)
+        phase = passes.DECODE if point.new_tokens > 1 else passes.PREFILL
+        unstable = find_unstable_processes(measured.passes, phase)
+        measured = replace(measured, diagnostics=[*unstable, *measured.diagnostics])
         reporter.stage("writing the run")
         name = dtype_name(request.dtype)
         command = command_line(options, source.name, device.kind, name, point.prompt_tokens)
-        return write_run(writer, origin(request, built.facts, command), measured)
+        return write_run(writer, origin(request, model, command), measured)
 
 
-def _measure(
-    request: Request, built: Built, point: Point, folder: Path, reporter: Reporter
-) -> Measured:
-    """Run every stage under the sampler."""
+def _measure(request: Request, folder: Path, reporter: Reporter) -> tuple[Measured, Model, Point]:
+    """Build the model and run every stage under the sampler; nothing keeps the model after it."""
     device, plan, options = request.device, request.plan, request.options
-    log = PassLog(device, point.batch)
+    reporter.stage(f"building {request.source.name}")
+    built = build(request.source, device, request.dtype, options.attention)
+    point = single_point(request, built)
+    log = PassLog(device, point.batch, visit=0 if options.repeat > 1 else None)
     prompt = random_prompt(point.batch, point.prompt_tokens, built.facts.vocab, device.torch)
     decoder = make_decoder(point.engine, built.module, device)
     workload = Workload(decoder, log, prompt, point.new_tokens)
@@ -103,7 +108,7 @@ def _measure(
         workload.repeat(passes.WARMUP, plan.warmup_s, 1, reporter)
         reporter.stage("clean passes")
         with metered(device.uuid) as meter:
-            workload.repeat(passes.CLEAN, plan.clean_s, options.repeat, reporter)
+            workload.repeat(passes.CLEAN, plan.clean_s, 1, reporter)
         row = point.row(request.dtype, setup_ns=setup_ns, memory_bytes=device.most_allocated())
         reporter.stage("measuring limits")
         measure_streams_and_launches(ceilings, request.dtype)
@@ -121,8 +126,8 @@ def _measure(
         sampled = sampler.finish()
         reporter.stage("recording what tells and checks roles")
         asides = _record_asides(request, built, point, prompt, folder)
-    gpu, phase = read_gpu(device), passes.DECODE if workload.steps else passes.PREFILL
-    return Measured(
+    gpu = read_gpu(device)
+    measured = Measured(
         points=[row, *(_aside_row(row, number) for number in asides)],
         passes=log.rows,
         parts=parts,
@@ -134,12 +139,9 @@ def _measure(
         reference_trace=asides.get(REFERENCE),
         gpu=gpu,
         environment=read_environment(),
-        diagnostics=[
-            *find_sharing(device, gpu),
-            *find_unstable(log.walls(passes.CLEAN, phase), phase),
-            *untimed,
-        ],
+        diagnostics=[*find_sharing(device, gpu), *untimed],
     )
+    return measured, built.facts, point
 
 
 def _make_ready(workload: Workload, point: Point, device: Device) -> int:

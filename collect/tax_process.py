@@ -19,6 +19,7 @@ from whichwall.collect.models import build, forced_attention
 from whichwall.collect.nvml import open_gpu
 from whichwall.collect.options import CollectOptions
 from whichwall.collect.passes import PassLog
+from whichwall.collect.processes import Block
 from whichwall.collect.progress import Reporter, reporting
 from whichwall.collect.request import Request, resolve, single_point
 from whichwall.collect.sampler import Sampler
@@ -26,8 +27,7 @@ from whichwall.collect.session import profile
 from whichwall.collect.workload import Workload, random_prompt
 from whichwall.collect.writing import Row
 from whichwall.schemas import passes
-from whichwall.schemas.diagnostics import Diagnostic
-from whichwall.schemas.manifest import ProfilerFacts, SamplerFacts
+from whichwall.schemas.manifest import ProfilerFacts
 from whichwall.schemas.model import Model
 from whichwall.schemas.passes import Passes
 from whichwall.schemas.points import REFUSED, SAMPLER_OFF, SAMPLER_ON
@@ -39,15 +39,6 @@ OFF, ON = range(len(LABELS))
 ORDER, QUICK_ORDER = (OFF, ON, ON, OFF, OFF, ON, ON, OFF), (OFF, ON, ON, OFF)
 # Fifteen periods of the sampler at its default.
 BLOCK_S, QUICK_BLOCK_S = 1.5, 0.3
-
-
-class Block(msgspec.Struct, frozen=True):
-    """What the sampler brought home from one block, or why there was none and it was not run."""
-
-    why_none: str | None
-    rows: list[Row]
-    facts: SamplerFacts | None
-    diagnostics: list[Diagnostic]
 
 
 class Found(msgspec.Struct, frozen=True):

@@ -184,3 +184,57 @@ class RequestStages(Table):
     from_ms = Column(FLOAT64, "Start, since the request's.", "ms", required=True)
     to_ms = Column(FLOAT64, "End.", "ms", required=True)
     number = Column(INT64, "Number of the step, from 1; null otherwise.")
+
+
+class Interactivity(Table):
+    """A row per batch of a curve: what each user gets, and what all get together."""
+
+    NAME = "interactivity"
+
+    context_tokens = Column(INT64, "Tokens cached of each sequence.", "tokens", required=True)
+    engine = Column(TEXT, "What ran the model; null: nothing ran, it is the roofline.")
+    batch = Column(INT64, "Sequences at once.", "sequences", required=True)
+    tokens_per_s_each = Column(FLOAT64, "Generated for each.", "tokens/s", required=True)
+    tokens_per_s = Column(FLOAT64, "Generated for all.", "tokens/s", required=True)
+
+
+class Waterfall(Table):
+    """A row per part of a step, in order, each beginning where the one before it ends."""
+
+    NAME = "waterfall"
+
+    name = Column(TEXT, "What the part is, in words.", required=True)
+    key = Column(TEXT, "What colours it: floor, a role, a cause, host, remainder, step.",
+                 required=True)  # fmt: skip
+    from_ms = Column(FLOAT64, "Where it begins.", "ms", required=True)
+    to_ms = Column(FLOAT64, "Where it ends; left of its beginning where it is below 0.", "ms",
+                   required=True)  # fmt: skip
+    label = Column(TEXT, "Time in words.", required=True)
+
+
+class Roofline(Table):
+    """A row per point under the roof: a role at work, or the whole clean step."""
+
+    NAME = "roofline"
+
+    name = Column(TEXT, "Role, or what the step is called.", required=True)
+    step = Column(BOOL, "The whole step, not a role.", required=True)
+    intensity = Column(FLOAT64, "Arithmetic over bytes.", "FLOP/byte", required=True)
+    tflops = Column(FLOAT64, "Arithmetic over time.", "TFLOP/s", required=True)
+    of_roof = Column(FLOAT64, "Of what the roof allows there.", required=True)
+
+
+class Binding(Table):
+    """A row per batch and context: what binds the floor of a decode step there."""
+
+    NAME = "binding"
+
+    batch = Column(INT64, "Sequences.", "sequences", required=True)
+    context_tokens = Column(INT64, "Tokens in the cache of each.", "tokens", required=True)
+    floor_ms = Column(FLOAT64, "Floor of a step.", "ms", required=True)
+    arithmetic_share = Column(
+        FLOAT64, "Part of the floor in operations that arithmetic binds, 0 to 1.", required=True
+    )
+    fits = Column(BOOL, "Weights and cache fit in the memory of the card; null: not known.")
+    measured = Column(TEXT, "Wall of the step measured there; null: none was.")
+    label = Column(TEXT, "Floor in words, and the wall if one was measured.", required=True)

@@ -10,12 +10,13 @@ from pathlib import Path
 import msgspec
 
 from whichwall.schemas.diagnostics import Diagnostic
-from whichwall.schemas.errors import InputError, VersionError
+from whichwall.schemas.errors import InputError, VersionError, require_regular
 from whichwall.schemas.model import Model
 from whichwall.schemas.table import LATEST_NS
 
 FILE = "run.json"
 VERSION = 1
+LARGEST_BYTES = 1 << 24  # a thousand ranks with a file of each table take 3 MB
 LONGEST_NUMBER = 20  # characters of any integer of 64 bits
 
 
@@ -152,7 +153,10 @@ def read_manifest(run: Path) -> Manifest:
         VersionError: written by a newer whichwall; the message names both versions.
     """
     path = run / FILE
+    require_regular(path, FILE)
     try:
+        if path.stat().st_size > LARGEST_BYTES:
+            raise InputError(f"{path}: is larger than any {FILE}; import or collect the run again")
         raw = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError) as error:
         what = "no such folder" if not run.exists() else f"no {FILE} in it"

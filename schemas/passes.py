@@ -22,7 +22,8 @@ class Passes(Table):
     index = Column(INT32, "Number of the pass within its stage, from 0.", required=True)
     visit = Column(
         INT32,
-        "Visit of its point, from 0: points of a sweep are visited in turn, each warmed up anew.",
+        "Visit of its point, from 0, each warmed up anew: points of a sweep are visited in turn; "
+        "in runs of one point and of tax each visit is a process of its own.",
     )
     start_ns = Column(INT64, "Start on the host, Unix epoch.", "ns", required=True)
     wall_ns = Column(INT64, "Start to synchronised end on the host.", "ns", required=True)

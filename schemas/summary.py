@@ -5,6 +5,7 @@ Every value that is not known is null. Times are integer nanoseconds, shares lie
 
 import msgspec
 
+from whichwall.schemas.account import Account
 from whichwall.schemas.diagnostics import Diagnostic
 from whichwall.schemas.experiments import (
     ClockChange,
@@ -17,6 +18,8 @@ from whichwall.schemas.experiments import (
 )
 from whichwall.schemas.knee import Knee
 from whichwall.schemas.model import Model
+from whichwall.schemas.moves import Move
+from whichwall.schemas.turns import Turns
 
 VERSION = 1
 
@@ -43,6 +46,7 @@ class Verdict(msgspec.Struct, frozen=True):
     predicted_step_ms: float | None
     predicted_how: str | None
     reason: str | None
+    tested: str | None = None  # how the test came out, where the run made it
 
 
 class RoleTotal(msgspec.Struct, frozen=True):
@@ -246,6 +250,9 @@ class Summary(msgspec.Struct, frozen=True):
     ceilings: list[Reached] = []
     clocks: ClockChange | None = None
     observer: Observer | None = None
+    account: list[Account] = []  # one per group of traced steps
+    moves: list[Move] = []  # of the step that the verdict speaks of
+    turns: Turns | None = None  # where along a sweep the wall changes
 
     def encode(self) -> bytes:
         """Return the text of summary.json, indented and ending in a newline."""

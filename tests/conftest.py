@@ -48,7 +48,11 @@ def _children() -> set[str]:
     """Return command lines of living children; none where /proc does not tell."""
     found = set()
     for path in Path("/proc/self/task").glob("*/children"):
-        for pid in path.read_text().split():
+        try:
+            pids = path.read_text().split()
+        except OSError:  # the thread has ended since it was listed
+            continue
+        for pid in pids:
             try:
                 state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
                 command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")

@@ -9,6 +9,7 @@ from whichwall.collect.kineto.arguments import (
     as_int64,
     int64s,
     read_arguments,
+    texts,
     trailing_number,
 )
 from whichwall.collect.kineto.events import Event
@@ -63,3 +64,14 @@ def test_anything_else_is_a_number_or_null_but_never_a_failure(value: str | floa
 )  # fmt: skip
 def test_a_label_is_known_by_its_last_number(label: int | str | None, number: int | None) -> None:
     assert trailing_number(label) == number
+
+
+def test_a_json_value_is_its_own_text_and_an_absent_one_is_null() -> None:
+    raw = [msgspec.Raw(b"[[1, 896], []]"), msgspec.Raw(b""), msgspec.Raw('["Größe"]'.encode())]
+    assert texts(raw).to_pylist() == ["[[1, 896], []]", None, '["Größe"]']
+    assert texts([]).to_pylist() == []
+
+
+def test_a_text_that_is_not_utf8_is_replaced_and_its_neighbours_stay() -> None:
+    raw = [msgspec.Raw(b'["ok"]'), msgspec.Raw(b""), msgspec.Raw(b'["\xff"]')]
+    assert texts(raw).to_pylist() == ['["ok"]', None, '["\ufffd"]']

@@ -236,15 +236,27 @@ def test_random_bytes_in_an_event_lose_no_other_event(
     assert others(found, broken) == [row for i, row in enumerate(SMALL) if i != broken]
 
 
-def test_a_broken_event_with_nested_rows_ends_where_the_next_event_begins(read: Read) -> None:
-    nested_rows = [{"name": "inner", "pid": 1}, {"name": "other", "tid": 2}]
-    broken = native(event("cpu_op", "QUOTES", 1, 2, args={"a": nested_rows, "b": nested_rows}))
-    text = trace_text([SMALL[1], SMALL[2]]).replace(
-        b",\n  {", b",\n" + broken.replace("QUOTES", '{"x": "y"}(1): f').encode() + b",\n  {"
-    )
+QUOTES = '{"x": "y"}(1): f'
+NESTED_ROWS = [{"name": "inner", "pid": 1}, {"name": "other", "tid": 2}]
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "kept", "repairs"),
+    [
+        ('"QUOTES"', f'"{QUOTES}"', True, (1, 0, 0)),
+        ('"ph": "X"', '"ph" "X"', False, (0, 0, 1)),
+    ],
+)
+def test_a_broken_event_with_nested_rows_ends_where_the_next_event_begins(
+    read: Read, right: str, wrong: str, kept: bool, repairs: tuple[int, int, int]
+) -> None:
+    row = event("cpu_op", "QUOTES", 1, 2, args={"a": NESTED_ROWS, "b": NESTED_ROWS})
+    broken = native(row).replace(right, wrong, 1).encode()
+    text = trace_text([SMALL[1], SMALL[2]]).replace(b",\n  {", b",\n" + broken + b",\n  {")
     found, reader = read(text)
-    assert [plain(one) for one in found] == [SMALL[1], SMALL[2]]
-    assert counts(reader) == (0, 0, 1)
+    between = [row | {"name": QUOTES}] if kept else []
+    assert [plain(one) for one in found] == [SMALL[1], *between, SMALL[2]]
+    assert counts(reader) == repairs
 
 
 def test_a_mendable_last_event_is_mended_not_dropped(read: Read) -> None:
@@ -256,8 +268,8 @@ def test_a_mendable_last_event_is_mended_not_dropped(read: Read) -> None:
 
 
 def test_a_broken_last_event_is_dropped_and_the_file_is_not_called_truncated(read: Read) -> None:
-    text = trace_text([*SMALL, event("cpu_op", "WRONG", 40, 1, args={"External id": 9})])
-    found, reader = read(text.replace(b"WRONG", b'a "b" c'))
+    text = trace_text([*SMALL, event("WRONG", "a", 40, 1, args={"External id": 9})])
+    found, reader = read(text.replace(b'"ph": "X", "cat": "WRONG"', b'"ph" "X", "cat": "cpu_op"'))
     assert [plain(one) for one in found] == SMALL
     assert (reader.truncated, counts(reader)) == (False, (0, 0, 1))
 

@@ -251,8 +251,18 @@ ANSWERS = {
     "reason, in 100 % of samples at the end of the soak; the same matmul pass takes 100 ms "
     "rested and 150 ms hot (1.50 ×), at 1,980 MHz and 1,440 MHz.",
     experiments.TAX: "Under the profiler a decode step takes 2.00 × what it takes before, after "
-    "it 1.50 ×; sampling clocks and power costs 1.00 × (no difference that this data can show).",
+    "it 1.50 × what it takes before; with the sampler of clocks and power on it takes 1.00 × what "
+    "it takes without (no difference that this data can show).",
 }
+
+
+def test_what_a_sampler_costs_is_said_to_be_unknown_where_there_was_none(tmp_path: Path) -> None:
+    tables = tax()
+    tables[Passes] = [row for row in tables[Passes] if row[Passes.point] == 0]
+
+    assert answer(analyzed(tmp_path, experiments.TAX, tables)).endswith(
+        "; with the sampler of clocks and power on it takes a time that is not known."
+    )
 
 
 @pytest.mark.parametrize("mode", list(MADE))
@@ -336,7 +346,7 @@ def test_a_step_that_never_rises_is_said_to_be_free_as_far_as_was_measured(tmp_p
     said = analyzed(tmp_path, experiments.BATCH, flat).summary.answer
 
     assert said is not None
-    assert "it never rises up to the largest batch timed" in said
+    assert "with no clear rise up to the largest batch timed: " in said
 
 
 def test_a_card_that_keeps_its_clock_did_not_slow_itself(tmp_path: Path) -> None:
@@ -360,7 +370,7 @@ def test_the_floor_of_a_sweep_is_said_to_be_missing_with_its_reason(tmp_path: Pa
         (experiments.CONTEXT, ["context", "drift"]),
         (experiments.PROMPT, ["prompt", "rate"]),
         (experiments.OUTPUT, ["output"]),
-        (experiments.BATCH, ["batch", "throughput"]),
+        (experiments.BATCH, ["batch", "throughput", "interactivity"]),
         (experiments.LADDER, ["ladder"]),
         (experiments.ATTENTION, ["attention"]),
         (experiments.REQUEST, ["request"]),

@@ -45,7 +45,7 @@ def test_help_imports_none_of_the_heavy_packages() -> None:
 
 
 def test_help_lists_every_command() -> None:
-    assert {"analyze", "collect", "doctor", "import"} <= set(main.commands)
+    assert {"analyze", "collect", "doctor", "import", "validate"} <= set(main.commands)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

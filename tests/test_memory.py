@@ -7,7 +7,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.frames import event, gpu_event, launch_event, native
 
-# A trace's own size must not show: blocks of 8 MiB, and what pyarrow and msgspec need.
+# A trace's own size must not show: blocks of 4 MiB, and what pyarrow and msgspec need.
 MOST_RSS_MB = 450
 # The larger file is twice the smaller one; buffers that the allocator keeps vary a little.
 MOST_GROWTH = 1.25

@@ -119,6 +119,11 @@ def test_an_unknown_name_is_refused_with_the_close_ones() -> None:
         find_source("qwen2.5", "dummy")
 
 
+def test_a_folder_without_a_config_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"a folder without config\.json"):
+        find_source(str(tmp_path), "dummy")
+
+
 def test_real_weights_of_a_preset_are_asked_for_by_the_hub_s_id() -> None:
     with pytest.raises(UsageError, match="give the hub's own id"):
         find_source("qwen2.5-0.5b", "hub")

@@ -63,6 +63,7 @@ def test_a_share_is_never_rounded_to_nothing_or_all(
 def test_counts_units_and_ratios() -> None:
     assert (count(1031), count(43.5), count(None)) == ("1,031", "43.5", "not known")
     assert (several(1, "step"), several(1200, "step")) == ("1 step", "1,200 steps")
+    assert several(None, "step") == "a number of steps that is not known"
     assert (with_unit(748, "TFLOP/s"), with_unit(None, "W")) == ("748 TFLOP/s", "not known")
     assert (times(66.53), times(None)) == ("66.5 ×", "not known")
     assert amount_of_bytes(988_065_536) == "988 MB"

@@ -15,7 +15,7 @@ from whichwall.schemas.points import Points
 from whichwall.schemas.run import frame
 from whichwall.schemas.summary import Shares, StepsSummary, Summary, Verdict
 
-ALL = ["shares", "timeline", "roles", "layers", "gaps", "clocks"]
+ALL = ["shares", "timeline", "roles", "layers", "gaps", "clocks", "binding"]
 HOSTILE = (
     "<script>alert(1)</script>",
     "a | b `c` ](javascript:alert(3))",
@@ -59,6 +59,7 @@ def test_sections_stand_in_the_order_of_the_argument() -> None:
         "Clocks and power",
         "What the profiler costs",
         "The floor: the least a step can take",
+        "Under the roof of the card",
         "What would confirm it",
         "What to know about these numbers",
     ]

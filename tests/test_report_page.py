@@ -38,7 +38,9 @@ def test_names_are_text_in_the_page_and_in_its_data(page: str) -> None:
 def test_the_page_holds_every_chart_without_a_look_of_its_own(page: str) -> None:
     specs = data(page)["specs"]
 
-    assert list(specs) == ["shares", "timeline", "roles", "layers", "gaps", "clocks"]
+    assert list(specs) == [
+        "shares", "timeline", "roles", "layers", "gaps", "clocks", "binding"
+    ]  # fmt: skip
     assert all(isinstance(spec, dict) and "config" not in spec for spec in specs.values())
 
 
@@ -62,7 +64,7 @@ def test_only_scripts_named_by_their_hash_may_run(page: str) -> None:
 def test_each_figure_has_a_picture_for_readers_without_scripts(page: str) -> None:
     pictures = re.findall(r'<img class="still" alt="[^"]+" src="data:image/svg\+xml;base64,', page)
 
-    assert len(pictures) == 6
+    assert len(pictures) == 7
 
 
 def test_a_page_without_charts_is_still_a_page() -> None:

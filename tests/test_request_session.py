@@ -1,12 +1,13 @@
 """Whole request runs of the smallest model on the CPU, with and without a tokenizer."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from whichwall.collect.collect import collect
@@ -121,7 +122,7 @@ def test_with_a_tokenizer_every_request_goes_from_text_to_text(
 
 
 def test_text_is_cut_to_the_tokens_asked_for(weights: Path) -> None:
-    text = load_text(Source("model", None, "local", str(weights)), batch=2, length=100)
+    text = load_text(Source("model", None, "local", str(weights)), batch=2, length=100, vocab=256)
 
     assert text is not None
     ids = text.encode()
@@ -134,4 +135,23 @@ def test_a_folder_without_a_tokenizer_has_no_text(tmp_path: Path, kind: str) -> 
     # For one of them transformers makes a tokenizer that knows no word.
     AutoConfig.for_model(**{**preset("tiny"), "model_type": kind}).save_pretrained(tmp_path)
 
-    assert load_text(Source("model", None, "local", str(tmp_path)), batch=1, length=8) is None
+    assert no_text(tmp_path)
+
+
+def test_a_tokenizer_with_more_tokens_than_the_model_makes_no_text(weights: Path) -> None:
+    assert no_text(weights, vocab=80)
+
+
+def test_a_tokenizer_that_only_begins_a_text_makes_none(tmp_path: Path, weights: Path) -> None:
+    folder = shutil.copytree(weights, tmp_path / "model")
+    speechless = Tokenizer(models.BPE(vocab={"<s>": 0}, merges=[]))
+    begin: Any = processors.TemplateProcessing
+    speechless.post_processor = begin(single="<s> $A", special_tokens=[("<s>", 0)])
+    speechless.save(str(folder / "tokenizer.json"))
+
+    assert no_text(folder)
+
+
+def no_text(folder: Path, vocab: int = 256) -> bool:
+    source = Source("model", None, "local", str(folder))
+    return load_text(source, batch=1, length=8, vocab=vocab) is None

@@ -9,13 +9,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from whichwall.collect import tax_process, tax_session
+from whichwall.collect import processes, tax_process
 from whichwall.collect.collect import collect
 from whichwall.collect.options import CollectOptions
+from whichwall.collect.processes import Block, joined
 from whichwall.collect.sampler import Sampler
 from whichwall.collect.sampler import Samples as Sampled
-from whichwall.collect.tax_process import Block
-from whichwall.collect.tax_session import joined
 from whichwall.schemas.diagnostics import Diagnostic
 from whichwall.schemas.errors import CollectError
 from whichwall.schemas.folder import file_name
@@ -61,7 +60,7 @@ def in_this_process() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tax_process, "QUICK_BLOCK_S", 0.0)
         patch.setattr(tax_process, "Sampler", Sampling)
-        patch.setattr(tax_session, "run_fresh", here)
+        patch.setattr(processes, "run_fresh", here)
         yield
 
 
@@ -127,7 +126,7 @@ def test_a_process_that_crashes_costs_the_others_nothing(
             raise CollectError("its process ended by signal 11 before it was done")
         return here(function, spec, folder, seconds)
 
-    monkeypatch.setattr(tax_session, "run_fresh", crash_first)
+    monkeypatch.setattr(processes, "run_fresh", crash_first)
 
     run = collect(options(tmp_path / "run"))
 
@@ -143,7 +142,7 @@ def test_no_process_that_ends_well_is_one_line_and_leaves_nothing(
     def crash(function: str, spec: dict[str, Any], folder: Path, seconds: float) -> Any:
         raise CollectError("tiny on cpu: out of memory")
 
-    monkeypatch.setattr(tax_session, "run_fresh", crash)
+    monkeypatch.setattr(processes, "run_fresh", crash)
 
     with pytest.raises(CollectError, match=r"^tiny on cpu: out of memory$"):
         collect(options(tmp_path / "run"))

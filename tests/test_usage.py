@@ -59,6 +59,7 @@ def imported(trace: Path, tmp_path: Path) -> Path:
         ["import"],
         ["import", "--nonsense"],
         ["analyze"],
+        ["validate"],
         ["analyze", "x", "--clean-step-ms", "-1"],
         ["analyze", "x", "--clean-step-ms", "soon"],
         ["collect", "surplus"],

@@ -95,3 +95,8 @@ def test_the_profilers_own_span_is_the_recording_where_it_says_so() -> None:
 def test_nothing_at_all_is_no_recording() -> None:
     recording = recording_of(FACTS, [table(Launches)], table(Kernels))
     assert (recording.start_ns, recording.end_ns, recording.known) == (BASE_NS, BASE_NS, False)
+
+
+def test_a_host_at_both_ends_of_time_is_still_a_recording() -> None:
+    host = [call(-(2**60) + 1, -(2**60) + 2), call(2**62 - 2, 2**62 - 1)]
+    assert void_rows(SOUND, host=host) == [False]

@@ -4,14 +4,17 @@ from collections.abc import Collection
 
 from whichwall import __version__
 from whichwall.analyze.report import (
+    account,
     conditions,
     idle,
     limits,
     measured,
+    moves,
     others,
     parts,
     rates,
     role_check,
+    roofs,
     setting,
     work,
 )
@@ -54,6 +57,7 @@ def _wall(inputs: ReportInputs, chosen: Subject, shown: set[str]) -> list[Block]
         headline(inputs, chosen),
         *setting.setting(inputs, chosen),
         *measured.shares(inputs, chosen, shown),
+        *account.account(inputs, chosen, shown),
         *measured.measured(inputs, chosen, shown),
         *parts.parts(inputs),
         *rates.rates(inputs),
@@ -63,7 +67,9 @@ def _wall(inputs: ReportInputs, chosen: Subject, shown: set[str]) -> list[Block]
         *conditions.clocks(inputs, shown),
         *conditions.tax(inputs),
         *limits.floor(inputs),
+        *roofs.roofs(shown),
         *limits.confirm(inputs),
+        *moves.moves(inputs, chosen),
         *others.groups(inputs),
         *others.devices(inputs),
         *others.unfinished(inputs),
@@ -92,6 +98,7 @@ def _experiment(
         blocks += conditions.clocks(inputs, shown)
     if inputs.summary.floors_by_phase:
         blocks += limits.floor(inputs)
+        blocks += roofs.roofs(shown)
     return [
         *blocks,
         *others.devices(inputs),
@@ -105,10 +112,11 @@ def _traced(inputs: ReportInputs, chosen: Subject, shown: set[str]) -> list[Bloc
     blocks: list[Block] = [
         Heading("Inside a traced step"),
         headline(inputs, chosen),
+        *account.account(inputs, chosen, shown),
         *measured.measured(inputs, chosen, shown),
         *work.work(inputs, chosen, shown),
         *idle.idle(chosen, shown),
     ]
     if inputs.summary.verdict.wall is not None:
         blocks += limits.confirm(inputs)
-    return blocks
+    return [*blocks, *moves.moves(inputs, chosen), *account.accounts(inputs)]

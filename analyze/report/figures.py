@@ -21,6 +21,11 @@ from whichwall.analyze.report.experiments.clocks import verdict
 from whichwall.analyze.report.experiments.modes import EXPERIMENTS
 from whichwall.analyze.report.inputs import ReportInputs
 from whichwall.analyze.report.subject import Subject, subject
+from whichwall.analyze.report.wall_figures import (
+    binding_figure,
+    roofline_figure,
+    waterfall_figure,
+)
 from whichwall.analyze.report.work import totals
 from whichwall.analyze.role_times import role_times
 from whichwall.analyze.sampled import CLEAN_STAGE
@@ -51,15 +56,19 @@ def charts(inputs: ReportInputs) -> dict[str, ChartType]:
     """Return the charts by name, in the order in which a report shows them; without data, none."""
     chosen = subject(inputs)
     experiment = EXPERIMENTS.get(inputs.manifest.mode)
+    floor = inputs.summary.floors
     drawn = {
         **(experiment.charts(inputs) if experiment else {}),
         "shares": _shares(chosen),
+        "waterfall": waterfall_figure(inputs, chosen),
         "timeline": _timeline(inputs, chosen),
         "roles": _roles(inputs, chosen),
         "layers": _layers(inputs, chosen),
         "phases": _phases(inputs),
         "gaps": _gaps(chosen),
         "clocks": _clocks(inputs),
+        "roofline": roofline_figure(chosen, floor),
+        "binding": binding_figure(inputs, chosen, floor),
     }
     return {name: chart for name, chart in drawn.items() if chart is not None}
 

@@ -102,12 +102,14 @@ def _meaning(cause: str) -> Text:
 
 def _places(subject: Subject, whole: int) -> list[Block]:
     """Name the operators between which most of the idle time lies."""
-    before = pl.coalesce(Gaps.before_op, Gaps.before_name)
-    after = pl.coalesce(Gaps.after_op, Gaps.after_name)
+    # Grouped as numbers: texts would be written out in full for each gap.
+    before = pl.coalesce(Gaps.before_op, Gaps.before_name).cast(pl.Categorical)
+    after = pl.coalesce(Gaps.after_op, Gaps.after_name).cast(pl.Categorical)
     length = pl.col(Gaps.dur_ns)
     ranked = (
         subject.gaps.group_by(before.alias(Gaps.before_name), after.alias(Gaps.after_name))
         .agg(length.sum().alias(_TOTAL), pl.len().alias(_COUNT), length.median().alias(_MEDIAN))
+        .with_columns(pl.col(Gaps.before_name, Gaps.after_name).cast(pl.String))
         .sort(_TOTAL, Gaps.before_name, Gaps.after_name, descending=[True, False, False])
         .head(MOST_PLACES)
     )

@@ -99,4 +99,6 @@ def confirm(inputs: ReportInputs) -> list[Block]:
         items.append((Strong("predicted step without this wall"), f": {predicted}{how}"))
     else:
         items.append((Strong("predicted step without this wall"), f": {NOT_KNOWN}"))
+    if verdict.tested is not None:
+        items.append((Strong("the test was run"), f": {verdict.tested}"))
     return [*blocks, Items(tuple(items))]

@@ -6,6 +6,7 @@ from whichwall.analyze.report.contents import contents
 from whichwall.analyze.report.document import (
     Answer,
     Block,
+    Document,
     Figure,
     Heading,
     Items,
@@ -23,7 +24,11 @@ _RULES = {"l": ":--", "r": "--:"}
 
 def render_markdown(inputs: ReportInputs, figures: Collection[str]) -> str:
     """Return report.md; `figures` names the charts whose SVG files lie beside it."""
-    document = contents(inputs, figures)
+    return markdown(contents(inputs, figures))
+
+
+def markdown(document: Document) -> str:
+    """Return any document as Markdown."""
     blocks = [f"# {markdown_text(document.title)}"]
     blocks += [_block(block) for block in document.blocks]
     return "\n\n".join(blocks) + "\n"

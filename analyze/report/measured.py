@@ -3,6 +3,7 @@
 import polars as pl
 
 from whichwall.analyze.groups import FROM_PASSES
+from whichwall.analyze.processes import ONE_POINT
 from whichwall.analyze.quantities import (
     NOT_KNOWN,
     count,
@@ -19,6 +20,7 @@ from whichwall.analyze.report.subject import Subject
 from whichwall.schemas.diagnostics import Code as DiagnosticCode
 from whichwall.schemas.passes import CLEAN, Passes
 from whichwall.schemas.summary import StepGroup, Summary
+from whichwall.schemas.sweep import Sweep
 
 NOTHING = "–"
 
@@ -137,6 +139,7 @@ def _rows(summary: Summary, group: StepGroup) -> list[tuple[Text, Text, Text]]:
             f" (p10 {duration(group.clean_step_ns_p10)}, p90 {duration(group.clean_step_ns_p90)})"
         )
     rows: list[tuple[Text, Text, Text]] = [("step", duration(group.window_ns_median), clean)]
+    rows += _processes(summary, group)
     if group.busy_ns_median is not None:
         rows += _gpu_rows(group)
     rows.append(("throughput", NOTHING, with_unit(group.tokens_per_s, "tokens/s")))
@@ -145,6 +148,20 @@ def _rows(summary: Summary, group: StepGroup) -> list[tuple[Text, Text, Text]]:
     rows.append(("step over its floor", NOTHING, times(group.times_floor)))
     waits = (("TTFT", summary.ttft_ns), ("TPOT", summary.tpot_ns))
     return rows + [(name, NOTHING, duration(ns)) for name, ns in waits if ns is not None]
+
+
+def _processes(summary: Summary, group: StepGroup) -> list[tuple[Text, Text, Text]]:
+    """Return the spread between processes, where the clean step was timed in several."""
+    if summary.mode not in ONE_POINT:
+        return []
+    for row in summary.sweep:
+        if (row[Sweep.point], row[Sweep.phase]) == (group.point, group.phase):
+            number = row[Sweep.visits]
+            lowest, highest = row[Sweep.visit_ns_lowest], row[Sweep.visit_ns_highest]
+            if isinstance(number, int) and number > 1 and lowest and highest:
+                spread = f"{duration(float(lowest))} to {duration(float(highest))}"
+                return [(f"medians of {number} processes", NOTHING, spread)]
+    return []
 
 
 def _gpu_rows(group: StepGroup) -> list[tuple[Text, Text, Text]]:

@@ -18,6 +18,7 @@ from whichwall.analyze.report.contents import contents
 from whichwall.analyze.report.document import (
     Answer,
     Block,
+    Document,
     Figure,
     Heading,
     Items,
@@ -43,7 +44,11 @@ def render_html(
     `pictures` holds the same charts as SVG text: shown until a chart is drawn, and where scripts
     are off.
     """
-    document = contents(inputs, charts)
+    return page(contents(inputs, charts), charts, pictures)
+
+
+def page(document: Document, charts: Mapping[str, ChartType], pictures: Mapping[str, str]) -> str:
+    """Return any document as a page of its own, its charts as in `render_html`."""
     title = html_text(document.title)
     body = "\n".join(_block(block, pictures) for block in document.blocks)
     # Its stub asks for a snippet; only without one is the bundle kept for the next page.

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from whichwall.analyze.quantities import NOT_KNOWN, count, duration
+from whichwall.analyze.quantities import NOT_KNOWN, count, duration, signed_duration
 from whichwall.analyze.report.document import Block, Heading, Paragraph, Strong, Table, Text
 from whichwall.analyze.report.inputs import ReportInputs
 from whichwall.schemas.experiments import PartsSum, PartTime
@@ -36,7 +36,14 @@ def _rows(one: PartsSum) -> Iterator[tuple[Text, ...]]:
     yield from map(_part, one.parts)
     yield Strong("sum"), "", "", duration(one.sum_wall_ns), "", duration(one.sum_gpu_ns)
     yield "clean pass", "", "", duration(one.step_ns), "", duration(one.step_gpu_ns)
-    yield "remainder", "", "", _signed(one.rest_wall_ns), "", _signed(one.rest_gpu_ns)
+    yield (
+        "remainder",
+        "",
+        "",
+        signed_duration(one.rest_wall_ns),
+        "",
+        signed_duration(one.rest_gpu_ns),
+    )
 
 
 def _part(part: PartTime) -> tuple[Text, ...]:
@@ -49,7 +56,3 @@ def _part(part: PartTime) -> tuple[Text, ...]:
         duration(part.gpu_ns),
         duration(on_gpu),
     )
-
-
-def _signed(ns: int | None) -> str:
-    return f"−{duration(-ns)}" if ns is not None and ns < 0 else duration(ns)

@@ -109,7 +109,10 @@ def _sequences(activities: pl.DataFrame) -> Iterator[Numbers]:
     """
     where = _SEQUENCE[:3]
     ordered = (
-        activities.with_row_index(_ROW)
+        activities.select(
+            *_SEQUENCE, Activities.stream, Activities.start_ns, Activities.launch_start_ns
+        )
+        .with_row_index(_ROW)
         .sort(*where, Activities.stream, Activities.start_ns, _ROW)
         .with_columns(
             pl.col(Activities.launch_start_ns)

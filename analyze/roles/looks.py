@@ -75,12 +75,14 @@ def count_operators(activities: pl.DataFrame) -> Counter[Operator]:
 
 
 def _distinct(activities: pl.DataFrame) -> _Distinct:
+    # As numbers, since grouping texts of a kilobyte would write each row's out in full.
     groups = (
-        activities.select(LOOK)
+        activities.select(pl.col(LOOK).cast(pl.Categorical))
         .with_columns(operand_roles(activities[Activities.name]).alias(_OPERAND_ROLE))
         .with_row_index(_ROW)
         .group_by(*LOOK, _OPERAND_ROLE, maintain_order=True)
         .agg(_ROW)
+        .with_columns(pl.col(LOOK).cast(pl.String))
     )
     rows = [r.to_numpy() for r in groups[_ROW]]
     of_row = np.empty(activities.height, np.int64)

@@ -2,13 +2,14 @@
 
 import json
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 Shape = tuple[int, ...]
 
 TENSOR_LIST = "TensorList"
 # Types that stand for an argument without a shape of its own.
 SHAPELESS = frozenset({"", "Scalar", "ScalarList", "GenericList", TENSOR_LIST})
+LARGEST_SIZE = 1 << 48  # elements of any one dimension; beyond it a file lies
 INTEGER_TYPES = frozenset(
     {"long int", "int", "short int", "short", "signed char", "unsigned char", "bool", "long"}
 )
@@ -44,15 +45,17 @@ def read_operator(name: str, dims: str | None, types: str | None) -> Operator:
     named = _read_list(types)
     for i, sizes in enumerate(_read_list(dims)):
         kind = named[i] if i < len(named) else None
-        if not isinstance(sizes, list):
-            continue
-        if sizes and all(isinstance(s, list) for s in sizes):
-            shapes += [tuple(s) for s in sizes]
-            kinds += [""] * len(sizes)
-        elif sizes or (isinstance(kind, str) and kind not in SHAPELESS):
+        if _is_shape(sizes) and (sizes or (isinstance(kind, str) and kind not in SHAPELESS)):
             shapes.append(tuple(sizes))
             kinds.append(kind if isinstance(kind, str) else "")
+        elif isinstance(sizes, list) and all(map(_is_shape, sizes)):
+            shapes += [tuple(s) for s in sizes]
+            kinds += [""] * len(sizes)
     return Operator(read_word(name), tuple(shapes), tuple(kinds))
+
+
+def _is_shape(sizes: object) -> TypeGuard[list[int]]:
+    return isinstance(sizes, list) and all(type(s) is int and 0 <= s < LARGEST_SIZE for s in sizes)
 
 
 def read_word(name: str) -> str:

@@ -6,7 +6,7 @@ from altair.typing import ChartType
 
 from whichwall.analyze.charts.lines import Axes, lines
 from whichwall.analyze.experiments import varied
-from whichwall.analyze.quantities import count, duration, times
+from whichwall.analyze.quantities import count, duration, several, times
 from whichwall.analyze.report.document import Block, Figure, Heading, Paragraph
 from whichwall.analyze.report.experiments.drawn import NS_PER_MS, left_out, line, step_lines, swept
 from whichwall.analyze.report.experiments.experiment import Experiment
@@ -23,6 +23,7 @@ from whichwall.analyze.report.experiments.rows import (
     table,
     timed,
 )
+from whichwall.analyze.report.experiments.turned import turned
 from whichwall.analyze.report.experiments.words import (
     FIT,
     floors,
@@ -46,7 +47,7 @@ def answer(inputs: ReportInputs) -> str:
     first, last = rows[0], rows[-1]
     said = (
         f"A decode step takes {duration(first[Sweep.step_ns])} with "
-        f"{count(first[Sweep.context_tokens])} tokens in the cache"
+        f"{several(first[Sweep.context_tokens], 'token')} in the cache"
     )
     if first is not last:
         ratio = last[Sweep.step_ns] / first[Sweep.step_ns]
@@ -60,7 +61,7 @@ def answer(inputs: ReportInputs) -> str:
 
 
 def _rise(inputs: ReportInputs, rows: list[Row]) -> str:
-    return rise(inputs.summary.knee, rows[0][Sweep.context_tokens], "tokens")
+    return rise(inputs.summary.knee, rows[0][Sweep.context_tokens], "token")
 
 
 def _drift(found: Drift | None) -> str:
@@ -82,7 +83,7 @@ def section(inputs: ReportInputs, figures: Collection[str]) -> list[Block]:
     if CONTEXT in figures:
         says = "Solid: measured, with p10 to p90. Dashed: the floor."
         blocks.append(Figure(CONTEXT, says))
-    blocks += [table(rows, first, cells), Paragraph(FIT)]
+    blocks += [table(rows, first, cells), Paragraph(FIT), *turned(inputs)]
     blocks += notes(inputs, "What a GPU's memory would make of a step needs one.", floor=True)
     blocks += [Heading("One long answer"), Paragraph(_drift(inputs.summary.drift))]
     if "drift" in figures:

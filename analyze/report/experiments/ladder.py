@@ -25,6 +25,7 @@ from whichwall.analyze.report.experiments.rows import (
 )
 from whichwall.analyze.report.experiments.words import not_timed, notes, nothing_timed
 from whichwall.analyze.report.inputs import ReportInputs
+from whichwall.analyze.report.moves import predicted_by_engine
 from whichwall.schemas.chart import Bars
 from whichwall.schemas.experiments import LADDER
 from whichwall.schemas.passes import DECODE
@@ -66,7 +67,8 @@ def section(inputs: ReportInputs, figures: Collection[str]) -> list[Block]:
     """Return the table of rungs, and their bars."""
     rows = of_phase(inputs, DECODE)
     cells = (
-        *steps("decode step"), GPU_TIME, SETUP, MEMORY, FLOOR, TIMES_FLOOR, *RATES, *traced(rows)
+        *steps("decode step"), *predicted_by_engine(inputs), GPU_TIME, SETUP, MEMORY, FLOOR,
+        TIMES_FLOOR, *RATES, *traced(rows),
     )  # fmt: skip
     blocks: list[Block] = [Heading("The same step, rung by rung")]
     if LADDER in figures:

@@ -6,7 +6,7 @@ from altair.typing import ChartType
 
 from whichwall.analyze.charts.lines import Axes, lines
 from whichwall.analyze.knee import spread
-from whichwall.analyze.quantities import NOT_KNOWN, count, duration, significant
+from whichwall.analyze.quantities import NOT_KNOWN, count, duration, several, significant
 from whichwall.analyze.report.document import Block, Figure, Heading
 from whichwall.analyze.report.experiments.drawn import NS_PER_MS, left_out, line
 from whichwall.analyze.report.experiments.experiment import Experiment
@@ -94,10 +94,12 @@ def charts(inputs: ReportInputs) -> dict[str, ChartType]:
     axes = Axes("tokens of the answer", "ms")
     last = rows[-1]
     title = (
-        f"{count(last[Sweep.new_tokens])} tokens take {duration(last[Sweep.request_ns])}, "
-        f"the first of them {duration(last[Sweep.ttft_ns])}"
+        f"{several(last[Sweep.new_tokens], 'token')} in {duration(last[Sweep.request_ns])}, "
+        f"the first in {duration(last[Sweep.ttft_ns])}"
     )
-    subtitle = [f"Prompt of {count(last[Sweep.prompt_tokens])} tokens, batch {last[Sweep.batch]}."]
+    subtitle = [
+        f"Prompt of {several(last[Sweep.prompt_tokens], 'token')}, batch {last[Sweep.batch]}."
+    ]
     subtitle += left_out(of_phase(inputs, PREFILL), Sweep.new_tokens)
     return {OUTPUT: lines(drawn, axes, title, subtitle)}
 

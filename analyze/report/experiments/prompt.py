@@ -6,7 +6,7 @@ from altair.typing import ChartType
 
 from whichwall.analyze.charts.lines import lines
 from whichwall.analyze.experiments import varied
-from whichwall.analyze.quantities import count, duration, significant, with_unit
+from whichwall.analyze.quantities import duration, several, significant, with_unit
 from whichwall.analyze.report.document import Block, Figure, Heading, Paragraph
 from whichwall.analyze.report.experiments.drawn import left_out, line, step_lines, swept
 from whichwall.analyze.report.experiments.experiment import Experiment
@@ -22,6 +22,7 @@ from whichwall.analyze.report.experiments.rows import (
     table,
     timed,
 )
+from whichwall.analyze.report.experiments.turned import turned
 from whichwall.analyze.report.experiments.words import (
     FIT,
     floors,
@@ -64,11 +65,11 @@ def _best(rows: list[Row]) -> str:
 
 
 def _prompt(row: Row) -> str:
-    return f"{count(row[Sweep.prompt_tokens])} tokens of prompt"
+    return f"{several(row[Sweep.prompt_tokens], 'token')} of prompt"
 
 
 def _rise(inputs: ReportInputs, rows: list[Row]) -> str:
-    return rise(inputs.summary.knee, rows[0][Sweep.prompt_tokens], "tokens")
+    return rise(inputs.summary.knee, rows[0][Sweep.prompt_tokens], "token")
 
 
 def _rows(inputs: ReportInputs) -> list[Row]:
@@ -90,6 +91,7 @@ def section(inputs: ReportInputs, figures: Collection[str]) -> list[Block]:
     if RATE in figures:
         blocks.append(Figure(RATE, "The arithmetic of a prefill over its time."))
     blocks += [table(of_phase(inputs, PREFILL), first, (*cells, *RATES)), Paragraph(FIT)]
+    blocks += turned(inputs)
     return blocks + notes(
         inputs, "From which prompt on a GPU's arithmetic binds needs one.", floor=True
     )

@@ -44,7 +44,7 @@ def answer(inputs: ReportInputs) -> str:
 
 
 def _whole(found: RequestTimes) -> str:
-    size = f"{count(found.prompt_tokens)} tokens in and {count(found.new_tokens)} out"
+    size = f"{several(found.prompt_tokens, 'token')} in and {count(found.new_tokens)} out"
     if found.total_ns is None:
         return f"A request of {size} was timed as a whole only."
     parts = [

@@ -23,19 +23,19 @@ def answer(inputs: ReportInputs) -> str:
     if found is None:
         said = "Not known: no clean step was timed with the sampler off or on."
         return " ".join([said, *not_timed(inputs.sweep.iter_rows(named=True))])
-    step = f"a {found.phase} step"
+    before = "what it takes before"
     return (
-        f"Under the profiler {step} takes {_said(found.profiled)} what it takes before, "
-        f"after it {_said(found.after)}; sampling clocks and power costs {_said(found.sampler)}."
+        f"Under the profiler a {found.phase} step takes {_said(found.profiled, before)}, after it "
+        f"{_said(found.after, before)}; with the sampler of clocks and power on it takes "
+        f"{_said(found.sampler, 'what it takes without')}."
     )
 
 
-def _said(cost: Cost | None) -> str:
+def _said(cost: Cost | None, beside: str) -> str:
     if cost is None:
-        return f"a share that is {NOT_KNOWN} of"
-    if cost.seen is False:
-        return f"{times(cost.ratio)} ({NONE_SEEN})"
-    return times(cost.ratio)
+        return f"a time that is {NOT_KNOWN}"
+    seen = f" ({NONE_SEEN})" if cost.seen is False else ""
+    return f"{times(cost.ratio)} {beside}{seen}"
 
 
 def section(inputs: ReportInputs, figures: Collection[str]) -> list[Block]:

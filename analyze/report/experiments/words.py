@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 import polars as pl
 
-from whichwall.analyze.quantities import NOT_KNOWN, count, duration
+from whichwall.analyze.quantities import NOT_KNOWN, duration, several
 from whichwall.analyze.report.document import Block, Paragraph
 from whichwall.analyze.report.experiments.rows import Row, ended, ended_briefly, label
 from whichwall.analyze.report.inputs import ReportInputs
@@ -22,12 +22,12 @@ FIT = (
 
 
 def rise(found: Knee | None, first: int, unit: str) -> str:
-    """Say where a sweep that begins at `first` starts to rise."""
+    """Say where a sweep that begins at `first` starts to rise; `unit` is one of what varies."""
     if found is None:
         return "with no clear rise"
     if found.at == first:
         return "rising from the start"
-    return f"flat up to {count(found.at)} {unit}"
+    return f"flat up to {several(found.at, unit)}"
 
 
 def floors(first: Row, last: Row) -> str:
