@@ -6,11 +6,13 @@ from typing import Any, TypeVar
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from whichwall.collect.kineto.events import NOTHING, Event
-from whichwall.collect.kineto.exact import INT64_MAX, INT64_MIN
+from whichwall.collect.kineto.exact import INT64_MAX, INT64_MIN, joined
 from whichwall.collect.kineto.repair import Repairs, repair
 
+LABEL_BORDER = re.compile(r"[\s\[\]:]+")
 WHOLE_NUMBER = re.compile(r"\s*-?[0-9]{1,20}\s*")
 
 Number = int | float | str | None
@@ -55,11 +57,11 @@ class OpArguments(msgspec.Struct, gc=False):
 
 def read_arguments(events: list[Event], kind: type[Arguments], repairs: Repairs) -> list[Arguments]:
     """Decode the arguments of events, one struct each; absent or unreadable ones are defaults."""
-    raw = [b"{}" if e.args is NOTHING else bytes(e.args) for e in events]
+    raw = [e.args or b"{}" for e in events]
     try:
         return msgspec.json.decode(b"[" + b",".join(raw) + b"]", type=list[kind])  # type: ignore[valid-type]
     except (msgspec.DecodeError, RecursionError):
-        return [_read_one(text, kind, repairs) for text in raw]
+        return [_read_one(bytes(text), kind, repairs) for text in raw]
 
 
 def _read_one(text: bytes, kind: type[Arguments], repairs: Repairs) -> Arguments:
@@ -89,11 +91,25 @@ def int64s(values: Sequence[Number]) -> "pa.Array[Any]":
     try:
         # Without a type given: with one, pyarrow would cut the decimals off a float.
         found: pa.Array[Any] = pa.array(values)
-        if pa.types.is_int64(found.type) or pa.types.is_null(found.type):
+        if pa.types.is_int64(found.type):
+            return found
+        if pa.types.is_null(found.type):
             return found.cast(pa.int64())
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         pass
     return pa.array([as_int64(v) for v in values], pa.int64())
+
+
+def texts(raw: list[msgspec.Raw]) -> "pa.Array[Any]":
+    """Return JSON values as their own text; absent ones are null."""
+    found = joined(raw)
+    try:
+        found.validate(full=True)
+    except pa.ArrowInvalid:
+        return pa.array([bytes(r).decode("utf-8", "replace") or None for r in raw], pa.string())
+    absent = pc.equal(found, pa.scalar(""))
+    known: pa.Array[Any] = pc.if_else(absent, pa.scalar(None, pa.string()), found)
+    return known
 
 
 def as_int64(value: Number) -> int | None:
@@ -107,11 +123,9 @@ def as_int64(value: Number) -> int | None:
     return value
 
 
-def trailing_number(value: int | str | None) -> int | None:
+def trailing_number(value: Number) -> int | None:
     """Return a process, thread, stream or device number, also from a label such as 'stream 7'."""
-    if isinstance(value, int):
+    if not isinstance(value, str):
         return as_int64(value)
-    if value is None:
-        return None
-    words = [w for w in value.replace("[", " ").replace("]", " ").split() if w.isdecimal()]
+    words = [word for word in LABEL_BORDER.split(value) if word.isdecimal()]
     return as_int64(words[-1]) if words else None

@@ -5,19 +5,27 @@ if and only if the run decodes as a list, because a list starts and ends at the 
 run that does not decode is walked event by event.
 """
 
-import json
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import msgspec
 
-from whichwall.collect.kineto.repair import Repairs, repair
-from whichwall.collect.kineto.source import BLOCK_BYTES, Source
+from whichwall.collect.kineto.extent import Extent, has_phase, measure
+from whichwall.collect.kineto.repair import (
+    Repairs,
+    count_broken_characters,
+    escape_quotes,
+    repair,
+    without_arguments,
+)
+from whichwall.collect.kineto.source import BLOCK_BYTES, Source, ahead
 from whichwall.schemas.errors import InputError
 
 EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
-BORDER = re.compile(rb',\s*(?=\{\s*"(?:ph|cat|name|pid|tid|ts|dur|id|args|s|bp|cname|sf)"\s*:)')
+# Between two events; the comma may be missing.
+BORDER = re.compile(
+    rb'(?:,|(?<=\}))\s*(?=\{\s*"(?:ph|cat|name|pid|tid|ts|dur|id|args|s|bp|cname|sf)"\s*:)'
+)
 CLOSE = re.compile(rb'\}\s*\](?=\s*(?:,\s*"|\}|$))')
 ARRAY_END = re.compile(rb'\]\s*(?:,\s*"|,?\s*\Z|\})')
 AFTER_ARRAY = 1 << 16  # this far no event may follow what looks like the end of the array
@@ -25,15 +33,14 @@ LEGACY = re.compile(rb"\[\s*([{\]])")
 # What stands before a break may belong to the border after it: a comma, or a comma and the
 # brace and quote that a string without its end has swallowed.
 BORDER_BEFORE_BREAK = re.compile(rb',\s*(?:\{\s*"\s*)?')
-# What may be left of a token at the end of a block.
-PART_OF_TOKEN = re.compile(r"[\s\w\\.+-]*")
-END_OF_ITEM = re.compile(r"\s*(?:[,\]]|\Z)")
 BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
 SPACES = b" " * 4096  # nobody indents so far: a file of spaces must not fill the memory
 LONG_SPACE = re.compile(rb"\s{4096,}")
 SEPARATOR = re.compile(rb"[\s,]*")
-HEAD_LIMIT = 64 << 20  # metadata before the events; the largest seen in public traces is 0.3 MB
-EVENT_LIMIT = 64 << 20  # one event; kernel names of 60 kB are the largest seen
+HEAD_LIMIT = 8 << 20  # metadata before the events; the largest seen in public traces is 0.3 MB
+EVENT_LIMIT = 16 << 20  # one event; kernel names of 60 kB are the largest seen
+MEND_LIMIT = 1 << 20  # a broken event; mending takes hundreds of times its size
+GUESSES = 10_000  # a file with more events beyond repair is not worth the time
 TAIL_WINDOWS = (1 << 16, 1 << 20, BLOCK_BYTES * 2)  # how far back a border is looked for
 
 NOTHING = msgspec.Raw(b"")
@@ -45,8 +52,8 @@ class Event(msgspec.Struct, gc=False):
     ph: str | None = None
     cat: str | None = None
     name: str | None = None
-    pid: int | str | None = None
-    tid: int | str | None = None
+    pid: int | float | str | None = None
+    tid: int | float | str | None = None
     ts: msgspec.Raw = NOTHING
     dur: msgspec.Raw = NOTHING
     args: msgspec.Raw = NOTHING
@@ -54,7 +61,6 @@ class Event(msgspec.Struct, gc=False):
 
 _DECODE_LIST = msgspec.json.Decoder(list[Event]).decode
 _DECODE_ONE = msgspec.json.Decoder(Event).decode
-_WALK = json.JSONDecoder(strict=False).raw_decode
 _UNREADABLE = (msgspec.DecodeError, RecursionError)
 
 
@@ -78,7 +84,7 @@ class EventReader:
         Raises:
             InputError: not a trace.
         """
-        blocks = self.source.blocks()
+        blocks = ahead(self.source.blocks())
         self._read_head(blocks)
         for block in blocks:
             self._buffer = _without_padding(self._buffer + block)
@@ -112,8 +118,10 @@ class EventReader:
 
     def _whole_events(self, *, last: bool) -> Iterator[list[Event]]:
         for cut in _cuts(self._buffer):
-            run = _decode_run(self._buffer[:cut])
+            run = _decode_run(self._buffer, cut)
             if run is not None:
+                if not self._buffer.isascii():
+                    self.repairs.repaired += count_broken_characters(self._buffer[:cut])
                 self._buffer = self._buffer[cut:]
                 yield run
                 break
@@ -133,7 +141,7 @@ class EventReader:
                     self._ended = True
                     at += 1
                 break
-            event = _measure(text, at)
+            event = measure(text, at)
             end = event.end or _next_event(self._buffer, text, at, event)
             if end is None:
                 at = self._end_inside_event(at, event, found, last=last)
@@ -143,7 +151,7 @@ class EventReader:
         self._buffer = self._buffer[at:]
         return found
 
-    def _end_inside_event(self, at: int, event: "Extent", found: list[Event], *, last: bool) -> int:
+    def _end_inside_event(self, at: int, event: Extent, found: list[Event], *, last: bool) -> int:
         """Return where to go on when the buffer ends within an event."""
         rest = len(self._buffer) - at
         if last:
@@ -167,21 +175,54 @@ class EventReader:
     def _decode_event(self, raw: bytes) -> Event | None:
         raw = raw.strip(b" \t\r\n,")
         try:
-            return _DECODE_ONE(raw)
+            event = _DECODE_ONE(raw)
         except _UNREADABLE:
-            pass
-        try:
-            return _DECODE_ONE(repair(raw, self.repairs))
-        except _UNREADABLE:
-            self.repairs.dropped += 1
-            return None
+            return self._mend_event(raw)
+        self.repairs.repaired += count_broken_characters(raw)
+        return event
+
+    def _mend_event(self, raw: bytes) -> Event | None:
+        guessing = (escape_quotes, without_arguments) if self.repairs.dropped < GUESSES else ()
+        small = len(raw) <= MEND_LIMIT
+        for mend in (_as_written, *guessing) if small else guessing[1:]:
+            mended = Repairs()
+            try:
+                event = _decode_loosely(repair(mend(raw, mended)[:MEND_LIMIT], mended), mended)
+            except _UNREADABLE:
+                continue
+            if event.ph is None and mend is not _as_written:
+                break
+            self.repairs.add(mended)
+            return event
+        self.repairs.dropped += 1
+        return None
+
+
+def _decode_loosely(raw: bytes, repairs: Repairs) -> Event:
+    """Decode an event; a field of another type than any writer's is null and counted."""
+    try:
+        return _DECODE_ONE(raw)
+    except msgspec.ValidationError:
+        fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    kept = {}
+    for field in msgspec.structs.fields(Event):
+        if field.name in fields:
+            try:
+                kept[field.name] = msgspec.json.decode(fields[field.name], type=field.type)
+            except msgspec.ValidationError:
+                repairs.repaired += 1
+    return Event(**kept)
+
+
+def _as_written(raw: bytes, _: Repairs) -> bytes:
+    return raw
 
 
 def _is_cut(tail: bytes) -> bool:
     """Tell whether the text after the events ends before its last brace."""
     text = '{"":[]' + tail.decode("latin-1")
-    rest = _measure(text, 0)
-    return not text.rstrip().endswith("}") or (rest.end is None and rest.broken_at >= len(text))
+    rest = measure(text, 0)
+    return rest.end is None and (not text.rstrip().endswith("}") or rest.broken_at >= len(text))
 
 
 def _without_padding(buffer: bytes) -> bytes:
@@ -207,10 +248,10 @@ def _cuts(buffer: bytes) -> Iterator[int]:
             return
 
 
-def _decode_run(raw: bytes) -> list[Event] | None:
-    raw = raw.lstrip(b" \t\r\n,")
+def _decode_run(buffer: bytes, end: int) -> list[Event] | None:
+    start = _skip_separators(buffer, 0)
     try:
-        return _DECODE_LIST(b"[" + raw + b"]")
+        return _DECODE_LIST(b"".join((b"[", memoryview(buffer)[start:end], b"]")))
     except _UNREADABLE:
         return None
 
@@ -218,29 +259,6 @@ def _decode_run(raw: bytes) -> list[Event] | None:
 def _skip_separators(buffer: bytes, at: int) -> int:
     match = SEPARATOR.match(buffer, at)
     return match.end() if match else at
-
-
-class Extent(NamedTuple):
-    """Where an event ends, or else where it breaks, and whether it is only cut off there."""
-
-    end: int | None
-    broken_at: int
-    cut: bool
-
-
-def _measure(text: str, at: int) -> Extent:
-    if at == len(text):
-        return Extent(None, at, cut=True)
-    try:
-        end = _WALK(text, at)[1]
-        whole = text[at] == "{" or END_OF_ITEM.match(text, end)
-        return Extent(end if whole else None, end, cut=False)
-    except json.JSONDecodeError as error:
-        in_string = error.msg.startswith("Unterminated string")
-        cut = in_string or PART_OF_TOKEN.fullmatch(text, error.pos) is not None
-        return Extent(None, error.pos, cut)
-    except (ValueError, RecursionError):  # an integer of thousands of digits; thousands of brackets
-        return Extent(None, at, cut=False)
 
 
 def _next_event(buffer: bytes, text: str, at: int, event: Extent) -> int | None:
@@ -254,7 +272,7 @@ def _next_event(buffer: bytes, text: str, at: int, event: Extent) -> int | None:
     comma = buffer.rfind(b",", at, event.broken_at)
     swallowed = comma > at and BORDER_BEFORE_BREAK.fullmatch(buffer, comma, event.broken_at)
     for border in BORDER.finditer(buffer, comma if swallowed else event.broken_at):
-        if _has_phase(text, border.end()) is not False:
+        if has_phase(text, border.end()) is not False:
             return border.start()
     return None
 
@@ -263,15 +281,7 @@ def _closes_array(buffer: bytes, text: str, at: int) -> bool:
     """Tell whether the array of events ends here; that of a broken event's arguments may too."""
     if not ARRAY_END.match(buffer, at):
         return False
-    return not any(_has_phase(text, border.end()) for border in BORDER.finditer(buffer, at))
-
-
-def _has_phase(text: str, at: int) -> bool | None:
-    """Tell whether the object here has a phase, as each event has; null if it is unreadable."""
-    try:
-        return "ph" in _WALK(text, at)[0]
-    except (ValueError, RecursionError):
-        return None
+    return not any(has_phase(text, border.end()) for border in BORDER.finditer(buffer, at))
 
 
 def _close_after(buffer: bytes, broken_at: int) -> re.Match[bytes] | None:

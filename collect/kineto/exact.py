@@ -1,5 +1,6 @@
 """Exact nanoseconds from the decimal microseconds of a trace, never through a float."""
 
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 
 import msgspec
@@ -21,19 +22,28 @@ def nanoseconds(texts: list[msgspec.Raw]) -> tuple[Int64s, npt.NDArray[np.bool_]
     """Return int64 ns for JSON numbers (or strings) of µs, and which of them are known.
 
     All three forms are exact: whole µs, µs with three decimals since the epoch, and the same
-    relative to a base. Unreadable and out-of-range values are marked unknown.
+    relative to a base. A number beyond int64 becomes the last one in it, which is no time that any
+    clock shows. What is no number is marked unknown.
     """
-    raw = [bytes(t) for t in texts]
     try:
-        values = pa.array(raw, pa.binary()).cast(pa.string()).cast(MICROSECONDS)
+        values = joined(texts).cast(MICROSECONDS)
     except pa.ArrowInvalid:
-        return _one_by_one(raw)
+        return _one_by_one([bytes(t) for t in texts])
     if not len(values):
         return np.empty(0, np.int64), np.empty(0, np.bool_)
     halves = np.frombuffer(memoryview(values.buffers()[1]), np.int64)  # type: ignore[arg-type]
     halves = halves[: 2 * len(values)].reshape(-1, 2)
     low, high = halves[:, 0], halves[:, 1]
-    return low.copy(), high == (low >> 63)
+    beyond = np.where(high < 0, INT64_MIN, INT64_MAX)
+    return np.where(high == (low >> 63), low, beyond), np.ones(len(values), np.bool_)
+
+
+def joined(texts: Sequence[msgspec.Raw | bytes]) -> "pa.StringArray":
+    """Return texts as one array, many times faster than one by one; they may not be UTF-8."""
+    offsets = np.zeros(len(texts) + 1, np.int32)
+    np.cumsum(np.fromiter(map(len, texts), np.int32, len(texts)), out=offsets[1:])
+    places, text = pa.py_buffer(offsets.tobytes()), pa.py_buffer(b"".join(texts))
+    return pa.StringArray.from_buffers(len(texts), places, text)
 
 
 def _one_by_one(raw: list[bytes]) -> tuple[Int64s, npt.NDArray[np.bool_]]:
@@ -47,10 +57,10 @@ def _exact(text: bytes) -> int | None:
         value = Decimal(text.decode("ascii").strip(' "'))
     except (InvalidOperation, UnicodeDecodeError):
         return None
-    if not value.is_finite() or abs(value) > INT64_MAX:
+    if not value.is_finite():
         return None
-    ns = int((value * 1000).to_integral_value())
-    return ns if INT64_MIN <= ns <= INT64_MAX else None
+    within = max(min(value, Decimal(INT64_MAX)), Decimal(INT64_MIN))
+    return max(min(int((within * 1000).to_integral_value()), INT64_MAX), INT64_MIN)
 
 
 def since_epoch(ns: Int64s, base_ns: int | None) -> Int64s:

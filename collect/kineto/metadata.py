@@ -10,17 +10,20 @@ from pathlib import Path
 
 import msgspec
 
+from whichwall.collect.kineto.exact import EPOCH_FROM_NS
 from whichwall.collect.kineto.source import Source
 from whichwall.schemas.manifest import Gpu
 from whichwall.schemas.table import LATEST_NS
 
 # With what follows the digits, so that a number cut off by a block's end is not taken for whole.
 BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(\d{1,19})"?\s*[,}\r\n]')
-RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*"rank"\s*:\s*"?(\d{1,6})')
-WORLD = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*"world_size"\s*:\s*"?(\d{1,6})')
-DISTRIBUTED = re.compile(rb'"distributedInfo"\s*:')
+DISTRIBUTED = re.compile(rb'"distributedInfo"\s*:\s*')
+WORDS = {key: re.compile(rb'"%s"\s*:\s*"?(\d{1,6})' % key) for key in (b"rank", b"world_size")}
+NESTED = re.compile(rb"\{[^{}]*\}|\[[^\[\]]*\]")  # process groups have ranks of their own
 DEVICES = re.compile(rb'"deviceProperties"\s*:\s*(?=\[)')
 VERSION = rb'"%s"\s*:\s*"?([\w.]{1,20})'
+DISTRIBUTED_BYTES = 1 << 18  # groups of a thousand ranks take 5 kB each
+GPUS_BYTES = 1 << 16  # 16 GPUs take 6 kB
 TAIL_BYTES = 1 << 18
 BASE_OVERLAP = 64  # longer than the base's key and digits, so that a border cannot hide it
 
@@ -42,8 +45,8 @@ def read_metadata(text: bytes) -> Metadata:
     """Read the named facts; whatever is broken or absent is null and costs nothing else."""
     return Metadata(
         base_ns=_base(text),
-        rank=_number(RANK, text),
-        world_size=_number(WORLD, text),
+        rank=_distributed(b"rank", text),
+        world_size=_distributed(b"world_size", text),
         distributed=DISTRIBUTED.search(text) is not None,
         gpus=_gpus(text),
         cuda_runtime=_version(b"cuda_runtime_version", text),
@@ -66,8 +69,8 @@ def find_base(blocks: Iterator[bytes]) -> int | None:
     before = b""
     for block in blocks:
         text = before + block
-        if BASE.search(text):
-            return _base(text)
+        if (base := _base(text)) is not None:
+            return base
         before = text[-BASE_OVERLAP:]
     return None
 
@@ -78,14 +81,29 @@ def peek_rank(path: Path) -> int | None:
     Raises:
         InputError: the file cannot be read.
     """
-    rank = _number(RANK, next(Source(path).blocks(), b""))
-    return _number(RANK, Source(path).tail(TAIL_BYTES)) if rank is None else rank
+    rank = _distributed(b"rank", next(Source(path).blocks(), b""))
+    return _distributed(b"rank", Source(path).tail(TAIL_BYTES)) if rank is None else rank
+
+
+def _distributed(key: bytes, text: bytes) -> int | None:
+    """Return a number of distributedInfo's own, not one of the groups listed in it."""
+    match = DISTRIBUTED.search(text)
+    if match is None or text[match.end() : match.end() + 1] != b"{":
+        return None
+    own = text[match.end() + 1 : match.end() + DISTRIBUTED_BYTES]
+    count = 1
+    while count:
+        own, count = NESTED.subn(b"null", own)
+    return _number(WORDS[key], own.partition(b"}")[0])
 
 
 def _base(text: bytes) -> int | None:
-    """Return the base, if it is a time that 64 bits can hold together with what is added to it."""
-    base = _number(BASE, text)
-    return base if base is not None and base < LATEST_NS else None
+    """Return the first base that is a time of an epoch, which 64 bits can hold with what is added.
+
+    A base of 0 is how a tool writes that it knows none; other tools have keys of the same name.
+    """
+    bases = (int(match.group(1)) for match in BASE.finditer(text))
+    return next((base for base in bases if EPOCH_FROM_NS <= base < LATEST_NS), None)
 
 
 def _number(pattern: re.Pattern[bytes], text: bytes) -> int | None:
@@ -102,10 +120,9 @@ def _gpus(text: bytes) -> list[Gpu]:
     match = DEVICES.search(text)
     if match is None:
         return []
+    listing = text[match.end() : match.end() + GPUS_BYTES].decode("utf-8", "replace")
     try:
-        listed, _ = json.JSONDecoder(strict=False).raw_decode(
-            text.decode("utf-8", "replace"), len(text[: match.end()].decode("utf-8", "replace"))
-        )
+        listed, _ = json.JSONDecoder(strict=False).raw_decode(listing)
     except (ValueError, RecursionError):
         return []
     return [_gpu(entry) for entry in listed if isinstance(entry, dict)]
@@ -114,11 +131,11 @@ def _gpus(text: bytes) -> list[Gpu]:
 def _gpu(entry: dict[str, object]) -> Gpu:
     def whole(key: str) -> int | None:
         value = entry.get(key)
-        return value if isinstance(value, int) else None
+        return value if type(value) is int and 0 <= value < LATEST_NS else None
 
     major, minor = whole("computeMajor"), whole("computeMinor")
     return Gpu(
-        name=str(entry.get("name", "")),
+        name=name if isinstance(name := entry.get("name"), str) else "",
         ordinal=whole("id"),
         memory_bytes=whole("totalGlobalMem"),
         multiprocessors=whole("numSms"),

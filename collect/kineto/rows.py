@@ -1,11 +1,12 @@
 """Events of one run of the file, sorted by category into rows of the trace tables."""
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from whichwall.collect.kineto.arguments import (
     CallArguments,
@@ -13,12 +14,12 @@ from whichwall.collect.kineto.arguments import (
     Number,
     OpArguments,
     Triple,
-    as_int64,
     int64s,
     read_arguments,
+    texts,
     trailing_number,
 )
-from whichwall.collect.kineto.events import NOTHING, Event
+from whichwall.collect.kineto.events import Event
 from whichwall.collect.kineto.exact import EPOCH_FROM_NS, nanoseconds, since_epoch
 from whichwall.collect.kineto.repair import Repairs
 from whichwall.schemas import kernels, launches, ranges
@@ -31,7 +32,10 @@ from whichwall.schemas.table import EARLIEST_NS, LATEST_NS, LONGEST_NS, Table
 
 MODULE_PREFIX = "nn.Module:"
 OP, PYTHON, OVERHEAD, SPAN = "op", "python", "overhead", "span"
-INT32 = np.iinfo(np.int32)
+INT32 = range(-(1 << 31), 1 << 31)
+
+# Whose kernels Kineto writes as anybody's, but whose calls it calls by their own name.
+OTHER_VENDORS = ("xpu", "musa", "mtia", "privateuse1")
 
 # Category as written, today and in 2021, and what its rows are. All else is counted, not kept.
 CATEGORIES = {
@@ -40,6 +44,8 @@ CATEGORIES = {
     "gpu_memset": kernels.MEMSET, "Memset": kernels.MEMSET,
     "cuda_runtime": launches.RUNTIME, "Runtime": launches.RUNTIME, "hip_runtime": launches.RUNTIME,
     "cuda_driver": launches.DRIVER,
+    **dict.fromkeys((f"{vendor}_runtime" for vendor in OTHER_VENDORS), launches.RUNTIME),
+    **dict.fromkeys((f"{vendor}_driver" for vendor in OTHER_VENDORS), launches.DRIVER),
     "cpu_op": OP, "Operator": OP,
     "user_annotation": ranges.ANNOTATION,
     "gpu_user_annotation": ranges.GPU_ANNOTATION,
@@ -47,6 +53,15 @@ CATEGORIES = {
     "overhead": OVERHEAD,
     "Trace": SPAN,
 }  # fmt: skip
+
+# Which rows each table holds, in this order within a run of events.
+KINDS: dict[type[Table], tuple[str, ...]] = {
+    Kernels: (kernels.KERNEL, kernels.MEMCPY, kernels.MEMSET),
+    Launches: (launches.RUNTIME, launches.DRIVER),
+    Ops: (OP,),
+    Ranges: (ranges.ANNOTATION, PYTHON, ranges.GPU_ANNOTATION),
+    Overheads: (OVERHEAD,),
+}
 
 Columns = dict[str, "pa.Array[Any]"]
 ByKind = dict[str, list[Event]]
@@ -74,7 +89,7 @@ class RowBuilder:
     def build(self, events: list[Event]) -> dict[type[Table], pa.Table]:
         """Return the rows that these events add to each table; tables without rows are absent."""
         by_kind = self._sort(events)
-        makers: dict[type[Table], Callable[[ByKind], pa.Table]] = {
+        makers: dict[type[Table], Callable[[str, list[Event]], pa.Table]] = {
             Kernels: self._kernels,
             Launches: self._launches,
             Ops: self._ops,
@@ -82,21 +97,27 @@ class RowBuilder:
             Overheads: self._overheads,
         }
         self._note_recording(by_kind[SPAN])
-        tables = {table: make(by_kind) for table, make in makers.items()}
-        return {table: rows for table, rows in tables.items() if rows.num_rows}
+        tables = {}
+        for table, kinds in KINDS.items():
+            parts = [makers[table](kind, by_kind[kind]) for kind in kinds if by_kind[kind]]
+            if any(part.num_rows for part in parts):
+                tables[table] = pa.concat_tables(parts)
+        return tables
 
     def _sort(self, events: list[Event]) -> ByKind:
         self.events += len(events)
         self.has_phases = self.has_phases or any(event.ph for event in events)
-        by_kind: ByKind = {kind: [] for kind in CATEGORIES.values()}
+        by_category: dict[str | None, list[Event]] = defaultdict(list)
         for event in events:
-            kind = CATEGORIES.get(event.cat) if event.cat and event.ph == "X" else None
-            if kind is None:
-                continue
-            if kind == PYTHON and not (event.name or "").startswith(MODULE_PREFIX):
-                self.python_frames_dropped += 1
-            else:
-                by_kind[kind].append(event)
+            if event.ph == "X":
+                by_category[event.cat].append(event)
+        by_kind: ByKind = {kind: [] for kind in CATEGORIES.values()}
+        for category, found in by_category.items():
+            if category in CATEGORIES:
+                by_kind[CATEGORIES[category]] += found
+        frames = by_kind[PYTHON]
+        by_kind[PYTHON] = [e for e in frames if e.name and e.name.startswith(MODULE_PREFIX)]
+        self.python_frames_dropped += len(frames) - len(by_kind[PYTHON])
         return by_kind
 
     def _note_recording(self, spans: list[Event]) -> None:
@@ -106,9 +127,10 @@ class RowBuilder:
             (dur,), (dur_known,) = nanoseconds([span.dur])
             begin = int(since_epoch(np.array([start]), self.base_ns)[0])
             timed = start_known and dur_known and EARLIEST_NS < begin < LATEST_NS
-            if timed and 0 <= dur < EPOCH_FROM_NS:
+            end = begin + int(dur)
+            if timed and begin <= end < LATEST_NS:
                 before = self.recording or (begin, begin)
-                self.recording = (min(before[0], begin), max(before[1], begin + int(dur)))
+                self.recording = (min(before[0], begin), max(before[1], end))
 
     def _timed(self, events: list[Event], *, void_too: bool = False) -> tuple[list[Event], Columns]:
         """Return the events whose times are known, with their start, duration and name.
@@ -122,12 +144,12 @@ class RowBuilder:
         if not void_too:
             since = since_epoch(start, self.base_ns)
             known &= (since > EARLIEST_NS) & (since < LATEST_NS)
-            known &= (dur > -LONGEST_NS) & (dur < LONGEST_NS)
+            known &= (dur > EARLIEST_NS) & (dur < LONGEST_NS)
         if not known.all():
             self.repairs.dropped += int((~known).sum())
             events = [e for e, k in zip(events, known, strict=True) if k]
             start, dur = start[known], dur[known]
-        self.has_fractions = self.has_fractions or any(b"." in bytes(e.ts) for e in events)
+        self.has_fractions = self.has_fractions or b"." in b"".join([e.ts for e in events])
         relative = (start > 0) & (start < EPOCH_FROM_NS)
         self.has_relative_times = self.has_relative_times or bool(relative.any())
         return events, {
@@ -143,100 +165,91 @@ class RowBuilder:
         arrays = []
         for field in schema:
             if field.name in columns:
-                arrays.append(columns[field.name].cast(field.type))
+                column = columns[field.name]
+                arrays.append(column if column.type == field.type else column.cast(field.type))
             elif field.name in constants:
                 arrays.append(pa.repeat(pa.scalar(constants[field.name], field.type), count))
             else:
                 arrays.append(pa.nulls(count, field.type))
         return pa.Table.from_arrays(arrays, schema=schema)
 
-    def _kernels(self, by_kind: ByKind) -> pa.Table:
-        parts = []
-        for kind in (kernels.KERNEL, kernels.MEMCPY, kernels.MEMSET):
-            events, columns = self._timed(by_kind[kind], void_too=True)
-            arguments = read_arguments(events, GpuArguments, self.repairs)
-            columns |= _place(events, arguments) | _links(arguments)
-            columns |= {
-                "kind": pa.repeat(pa.scalar(kind), len(events)),
-                "graph_id": int64s([a.graph_id for a in arguments]),
-                "graph_node_id": int64s([a.graph_node_id for a in arguments]),
-                "registers_per_thread": int64s([a.registers for a in arguments]),
-                "shared_memory_bytes": int64s([a.shared_memory for a in arguments]),
-                "size_bytes": int64s([a.size for a in arguments]),
-            }
-            columns |= _triple("grid", [a.grid for a in arguments])
-            columns |= _triple("block", [a.block for a in arguments])
-            self.devices.update(d for d in columns["device"].unique().to_pylist() if d is not None)
-            parts.append(self._table(Kernels, len(events), columns))
-        return pa.concat_tables(parts)
+    def _kernels(self, kind: str, events: list[Event]) -> pa.Table:
+        events, columns = self._timed(events, void_too=True)
+        arguments = read_arguments(events, GpuArguments, self.repairs)
+        columns |= _place(events, arguments) | _links(arguments)
+        columns |= {
+            "kind": pa.repeat(pa.scalar(kind), len(events)),
+            "graph_id": int64s([a.graph_id for a in arguments]),
+            "graph_node_id": int64s([a.graph_node_id for a in arguments]),
+            "registers_per_thread": int64s([a.registers for a in arguments]),
+            "shared_memory_bytes": int64s([a.shared_memory for a in arguments]),
+            "size_bytes": int64s([a.size for a in arguments]),
+        }
+        columns |= _triple("grid", [a.grid for a in arguments])
+        columns |= _triple("block", [a.block for a in arguments])
+        self.devices.update(d for d in columns["device"].unique().to_pylist() if d is not None)
+        return self._table(Kernels, len(events), columns)
 
-    def _launches(self, by_kind: ByKind) -> pa.Table:
-        parts = []
-        for api in (launches.RUNTIME, launches.DRIVER):
-            events, columns = self._timed(by_kind[api])
-            arguments = read_arguments(events, CallArguments, self.repairs)
-            columns |= _thread(events) | _links(arguments)
-            columns |= {"api": pa.repeat(pa.scalar(api), len(events))}
-            parts.append(self._table(Launches, len(events), columns))
-        return pa.concat_tables(parts)
+    def _launches(self, api: str, events: list[Event]) -> pa.Table:
+        events, columns = self._timed(events)
+        arguments = read_arguments(events, CallArguments, self.repairs)
+        columns |= _thread(events) | _links(arguments)
+        columns |= {"api": pa.repeat(pa.scalar(api), len(events))}
+        return self._table(Launches, len(events), columns)
 
-    def _ops(self, by_kind: ByKind) -> pa.Table:
-        events, columns = self._timed(by_kind[OP])
+    def _ops(self, _: str, events: list[Event]) -> pa.Table:
+        events, columns = self._timed(events)
         arguments = read_arguments(events, OpArguments, self.repairs)
-        dims = [_text(a.dims, a.old_dims) for a in arguments]
+        dims = texts([a.dims or a.old_dims for a in arguments])
         self.has_ops = self.has_ops or bool(events)
-        self.has_shapes = self.has_shapes or any(dims)
+        self.has_shapes = self.has_shapes or dims.null_count < len(dims)
         columns |= _thread(events) | {
             "external_id": _external_ids(arguments),
-            "input_dims": pa.array(dims, pa.string()),
-            "input_types": pa.array([_text(a.types) for a in arguments], pa.string()),
+            "input_dims": dims,
+            "input_types": texts([a.types for a in arguments]),
         }
         return self._table(Ops, len(events), columns)
 
-    def _ranges(self, by_kind: ByKind) -> pa.Table:
-        parts = []
-        for kind in (ranges.ANNOTATION, PYTHON):
-            events, columns = self._timed(by_kind[kind])
+    def _ranges(self, kind: str, events: list[Event]) -> pa.Table:
+        events, columns = self._timed(events)
+        if kind == ranges.GPU_ANNOTATION:
+            placed = read_arguments(events, GpuArguments, self.repairs)
+            columns |= _place(events, placed) | {"external_id": _external_ids(placed)}
+        else:
             arguments = read_arguments(events, OpArguments, self.repairs)
             columns |= _thread(events) | {"external_id": _external_ids(arguments)}
-            stored = ranges.MODULE if kind == PYTHON else kind
-            columns |= {"kind": pa.repeat(pa.scalar(stored), len(events))}
-            parts.append(self._table(Ranges, len(events), columns))
-        events, columns = self._timed(by_kind[ranges.GPU_ANNOTATION])
-        placed = read_arguments(events, GpuArguments, self.repairs)
-        columns |= _place(events, placed) | {"external_id": _external_ids(placed)}
-        columns |= {"kind": pa.repeat(pa.scalar(ranges.GPU_ANNOTATION), len(events))}
-        parts.append(self._table(Ranges, len(events), columns))
-        return pa.concat_tables(parts)
+        stored = ranges.MODULE if kind == PYTHON else kind
+        columns |= {"kind": pa.repeat(pa.scalar(stored), len(events))}
+        return self._table(Ranges, len(events), columns)
 
-    def _overheads(self, by_kind: ByKind) -> pa.Table:
-        events, columns = self._timed(by_kind[OVERHEAD])
+    def _overheads(self, _: str, events: list[Event]) -> pa.Table:
+        events, columns = self._timed(events)
         return self._table(Overheads, len(events), columns)
 
 
 def _place(events: list[Event], arguments: list[GpuArguments]) -> Columns:
     """Return device and stream: from the arguments, else the process and thread of the row."""
-    devices = [
-        trailing_number(e.pid) if a.device is None else a.device
-        for e, a in zip(events, arguments, strict=True)
-    ]
-    streams = [
-        trailing_number(e.tid) if a.stream is None else a.stream
-        for e, a in zip(events, arguments, strict=True)
-    ]
-    return {"device": _int32s(devices), "stream": int64s(streams)}
+    device, stream = (_int32s([a.device for a in arguments]), int64s([a.stream for a in arguments]))
+    if device.null_count:
+        device = pc.coalesce(device, _int32s([trailing_number(e.pid) for e in events]))
+    if stream.null_count:
+        stream = pc.coalesce(stream, int64s([trailing_number(e.tid) for e in events]))
+    return {"device": device, "stream": stream}
 
 
 def _int32s(values: Sequence[Number]) -> "pa.Array[Any]":
-    whole = [as_int64(v) for v in values]
-    fit = [v if v is not None and INT32.min <= v <= INT32.max else None for v in whole]
-    return pa.array(fit, pa.int32())
+    whole = int64s(values)
+    try:
+        return whole.cast(pa.int32())
+    except pa.ArrowInvalid:
+        fits = [v if v is not None and v in INT32 else None for v in whole.to_pylist()]
+        return pa.array(fits, pa.int32())
 
 
 def _thread(events: list[Event]) -> Columns:
     return {
-        "pid": int64s([trailing_number(e.pid) for e in events]),
-        "tid": int64s([trailing_number(e.tid) for e in events]),
+        "pid": int64s([e.pid if type(e.pid) is int else trailing_number(e.pid) for e in events]),
+        "tid": int64s([e.tid if type(e.tid) is int else trailing_number(e.tid) for e in events]),
     }
 
 
@@ -261,10 +274,3 @@ def _triple(name: str, values: list[Triple]) -> Columns:
         for axis in range(3)
     ]
     return {f"{name}_{axis}": column for axis, column in zip("xyz", axes, strict=True)}
-
-
-def _text(*candidates: msgspec.Raw) -> str | None:
-    for raw in candidates:
-        if raw is not NOTHING:
-            return bytes(raw).decode("utf-8", "replace")
-    return None

@@ -2,13 +2,16 @@
 
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from os import SEEK_END
 from pathlib import Path
 from typing import BinaryIO
 
 from whichwall.schemas.errors import InputError, require_regular
 
-BLOCK_BYTES = 8 << 20  # large enough to amortise a decode call, small enough to hold several
+BLOCK_BYTES = 4 << 20  # large enough to amortise a decode call, small enough to hold several
+# What zlib returns at once: with more it takes half as long again, as memory is fetched anew.
+PIECE_BYTES = 1 << 20
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP_WINDOW = 31  # zlib's code for a gzip header with the largest window
 
@@ -28,6 +31,19 @@ class Source:
         Raises:
             InputError: the file cannot be read.
         """
+        held: list[bytes] = []
+        size = 0
+        for piece in self._pieces():
+            held.append(piece)
+            size += len(piece)
+            if size >= BLOCK_BYTES:
+                yield b"".join(held)
+                held, size = [], 0
+        if size:
+            yield b"".join(held)
+
+    def _pieces(self) -> Iterator[bytes]:
+        """Yield what is read or inflated at once."""
         require_regular(self.path, "profiler trace")
         try:
             with self.path.open("rb") as file:
@@ -45,12 +61,12 @@ class Source:
         Raises:
             InputError: the file cannot be read.
         """
-        blocks = self.blocks()
-        text = next(blocks, b"")
+        pieces = self._pieces()
+        text = next(pieces, b"")
         if not self.gzipped:
             return self._end_of_plain(size)
-        for block in blocks:
-            text = text[-size:] + block
+        for piece in pieces:
+            text = piece if len(piece) >= size else text[-size:] + piece
         return text[-size:]
 
     def _end_of_plain(self, size: int) -> bytes:
@@ -74,14 +90,23 @@ class Source:
                 inflater = zlib.decompressobj(GZIP_WINDOW)
             before = inflater.copy()
             try:
-                block = inflater.decompress(pending, BLOCK_BYTES)
+                piece = inflater.decompress(pending, PIECE_BYTES)
             except zlib.error:
                 self.truncated = True
                 yield _sound_start(before, pending)
                 return
             pending = inflater.unconsumed_tail or inflater.unused_data
-            if block:
-                yield block
+            if piece:
+                yield piece
+
+
+def ahead(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield blocks while the next one is read or inflated in a thread of its own."""
+    with ThreadPoolExecutor(1) as thread:
+        coming = thread.submit(next, blocks, None)
+        while (block := coming.result()) is not None:
+            coming = thread.submit(next, blocks, None)
+            yield block
 
 
 def _sound_start(inflater: "zlib._Decompress", pending: bytes) -> bytes:

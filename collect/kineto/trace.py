@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from whichwall.collect.kineto.events import EventReader
+from whichwall.collect.kineto.events import EVENTS, EventReader
 from whichwall.collect.kineto.metadata import Metadata, find_base, is_whole, read_metadata
 from whichwall.collect.kineto.repair import Repairs
 from whichwall.collect.kineto.rows import RowBuilder
@@ -101,8 +101,7 @@ def _diagnose(
     no_rank = metadata.distributed and metadata.rank is None
     whole_us = _rows_seen(builder) and not builder.has_fractions
     said: list[tuple[bool, Code, Severity, int | None, str]] = [
-        (reader.legacy, "legacy_format", "warning", None,
-         "the old exporter's bare list: it links no GPU work"),
+        (reader.legacy, "legacy_format", "warning", None, _bare_list(builder)),
         (reader.truncated, "truncated", "error", None,
          "the file stops early; what it holds before that is kept"),
         (mended.repaired > 0, "repaired_json", "info", mended.repaired,
@@ -125,11 +124,17 @@ def _diagnose(
     ]
 
 
+def _bare_list(builder: RowBuilder) -> str:
+    if builder.devices:
+        return "a bare list of events: what stood around them is lost, such as base and GPUs"
+    return "the old exporter's bare list: it links no GPU work"
+
+
 def _repairs(reader: EventReader, builder: RowBuilder) -> Repairs:
     """Add up what was mended in events, in their arguments and around them."""
     both = (reader.repairs, builder.repairs)
-    broken_around = not (reader.legacy or reader.truncated) and not is_whole(
-        reader.head, reader.tail
+    broken_around = not (reader.legacy or reader.truncated) and not (
+        is_whole(reader.head, reader.tail) and EVENTS.search(reader.tail) is None
     )
     return Repairs(
         repaired=sum(r.repaired for r in both) + int(broken_around),
