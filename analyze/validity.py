@@ -12,8 +12,6 @@ from whichwall.schemas.table import EARLIEST_NS, LATEST_NS, LONGEST_NS
 # Without any row of the host a recording's length is not known: below this, no row is called
 # too long for it. Nor is a row of the host itself, and kernels may go on for so long after it.
 SHORTEST_RECORDING_NS = 60 * 10**9
-# A host that only launches is done in microseconds, and what it launched may run for long after.
-SHORTEST_KNOWN_NS = 10**7
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
@@ -72,8 +70,9 @@ def is_void(recording: Recording, origin_ns: int) -> pl.Expr:
     than the recording itself; or a time that 64 bits cannot add to another.
     """
     start, dur = pl.col(Kernels.start_ns), pl.col(Kernels.dur_ns)
-    shortest = SHORTEST_KNOWN_NS if recording.known else SHORTEST_RECORDING_NS
-    length = max(recording.end_ns - recording.start_ns, shortest)
+    length = recording.end_ns - recording.start_ns
+    if not recording.known:
+        length = max(length, SHORTEST_RECORDING_NS)
     latest_end = min(recording.end_ns + length, INT64_MAX)
     earliest_start = max(recording.start_ns - length, INT64_MIN)
     # Written as dur > latest - start, since start + dur may not fit in 64 bits.

@@ -68,11 +68,6 @@ def test_only_void_rows_are_no_activity_and_not_lost_ones(tmp_path: Path) -> Non
     )
 
 
-def test_a_long_kernel_of_a_short_recording_is_an_activity(tmp_path: Path) -> None:
-    rows = [launch(1, 1), kernel(10, 1, 9000)]
-    assert said(tmp_path, trace_text(rows)) == Said(1, 9_000_000, 9_000_000, {}, {})
-
-
 @pytest.mark.parametrize(
     ("time", "length", "base", "first_ns", "codes"),
     [
