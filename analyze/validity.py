@@ -20,7 +20,7 @@ class Recording(NamedTuple):
 
     start_ns: int
     end_ns: int
-    known: bool  # told by the host's rows or the profiler, not by kernels alone
+    known: bool  # told by the host's rows or the profiler to its end, not by kernels alone
 
 
 def recording_of(facts: RankFacts, host: list[pl.DataFrame], kernels: pl.DataFrame) -> Recording:
@@ -44,7 +44,8 @@ def recording_of(facts: RankFacts, host: list[pl.DataFrame], kernels: pl.DataFra
     spans = [*told, (int(times.min()), int(times.max()))] if len(times) else told
     if not spans:
         return Recording(origin, origin, known=False)
-    return Recording(min(s for s, _ in spans), max(e for _, e in spans), known=bool(told))
+    known = bool(told) and not facts.ends_early
+    return Recording(min(s for s, _ in spans), max(e for _, e in spans), known)
 
 
 def _is_span(start_ns: int, end_ns: int) -> bool:

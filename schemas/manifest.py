@@ -44,6 +44,7 @@ class RankFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     devices: list[int] = []  # ordinals of the GPUs that have activities
     recording_start_ns: int | None = None  # when the profiler says it was on
     recording_end_ns: int | None = None
+    ends_early: bool = False  # the file was cut, so the end of its recording is not known
 
 
 class Gpu(msgspec.Struct, frozen=True, omit_defaults=True):

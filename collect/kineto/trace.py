@@ -89,6 +89,7 @@ def _rank_facts(reader: EventReader, builder: RowBuilder, metadata: Metadata) ->
         devices=sorted(builder.devices),
         recording_start_ns=builder.recording[0] if builder.recording else None,
         recording_end_ns=builder.recording[1] if builder.recording else None,
+        ends_early=reader.truncated,
     )
 
 
