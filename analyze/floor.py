@@ -89,7 +89,7 @@ def ceilings_for(measured: pl.DataFrame, gpu: Gpu | None, dtype: str | None) -> 
     bandwidth = _largest(own.filter(_named(ceiling_table.READ) | _named(ceiling_table.COPY)))
     rate = None
     if dtype is not None:
-        same_type = pl.col(Ceilings.dtype).str.strip_prefix("torch.") == _plain(dtype)
+        same_type = pl.col(Ceilings.dtype).str.strip_prefix("torch.") == plain_dtype(dtype)
         rate = _largest(own.filter(_named(ceiling_table.MATMUL) & same_type))
     printed = sheet_ceiling(sheet, dtype) if sheet else Ceiling()
     # ROCm reports the L2 of one die, and the last level behind it not at all.
@@ -201,5 +201,6 @@ def _largest(rows: pl.DataFrame) -> float | None:
     return float(found) if isinstance(found, (int, float)) else None
 
 
-def _plain(dtype: str) -> str:
+def plain_dtype(dtype: str) -> str:
+    """Return a type's name without the prefix that torch writes it with."""
     return dtype.removeprefix("torch.")

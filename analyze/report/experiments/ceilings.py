@@ -5,6 +5,7 @@ from collections.abc import Collection
 from altair.typing import ChartType
 
 from whichwall.analyze.charts.bars import Scale, bars
+from whichwall.analyze.floor import plain_dtype
 from whichwall.analyze.quantities import NOT_KNOWN, percent, significant, whole_percent, with_unit
 from whichwall.analyze.reached import SUSTAINED
 from whichwall.analyze.report.document import Block, Code, Figure, Heading, Paragraph, Table, Text
@@ -53,15 +54,15 @@ def answer(inputs: ReportInputs) -> str:
 def _product(inputs: ReportInputs, found: list[Reached]) -> list[Reached]:
     """Return the matrix product to speak of: that of the run's own type, else the fastest."""
     products = [one for one in found if one.name == names.MATMUL]
-    own = {_plain(dtype) for dtype in inputs.points[Points.dtype].drop_nulls()}
-    mine = [one for one in products if one.dtype and _plain(one.dtype) in own]
+    own = {plain_dtype(dtype) for dtype in inputs.points[Points.dtype].drop_nulls()}
+    mine = [one for one in products if one.dtype and plain_dtype(one.dtype) in own]
     return [max(mine or products, key=lambda one: one.value)] if products else []
 
 
 def _rate(one: Reached, found: list[Reached]) -> str:
     said = f"{SPOKEN[one.name]} {with_unit(one.value, one.unit)}"
     if one.dtype and one.name == names.MATMUL:
-        said += f" in {_plain(one.dtype)}"
+        said += f" in {plain_dtype(one.dtype)}"
     notes = []
     if one.share is not None:
         notes.append(f"{whole_percent(one.share)} of the datasheet")
@@ -69,10 +70,6 @@ def _rate(one: Reached, found: list[Reached]) -> str:
     if long is not None and long.sustained_of is not None:
         notes.append(f"sustained {whole_percent(long.sustained_of)} of that")
     return f"{said} ({', '.join(notes)})" if notes else said
-
-
-def _plain(dtype: str) -> str:
-    return dtype.removeprefix("torch.")
 
 
 def section(inputs: ReportInputs, figures: Collection[str]) -> list[Block]:
@@ -101,7 +98,7 @@ def _row(one: Reached) -> tuple[Text, ...]:
     spread = f"{significant(one.p10)} to {significant(one.p90)}"
     return (
         Code(one.name),
-        _plain(one.dtype) if one.dtype else "–",
+        plain_dtype(one.dtype) if one.dtype else "–",
         one.shape or "–",
         with_unit(one.value, _unit(one)),
         "–" if one.p10 is None or one.p90 is None else spread,
@@ -142,7 +139,7 @@ def charts(inputs: ReportInputs) -> dict[str, ChartType]:
 
 
 def _called(one: Reached) -> str:
-    return f"{one.name.removesuffix(SUSTAINED)} {_plain(one.dtype or '')}".strip()
+    return f"{one.name.removesuffix(SUSTAINED)} {plain_dtype(one.dtype or '')}".strip()
 
 
 EXPERIMENT = Experiment(answer, section, charts)

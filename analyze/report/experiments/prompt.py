@@ -8,7 +8,7 @@ from whichwall.analyze.charts.lines import lines
 from whichwall.analyze.experiments import varied
 from whichwall.analyze.quantities import duration, several, significant, with_unit
 from whichwall.analyze.report.document import Block, Figure, Heading, Paragraph
-from whichwall.analyze.report.experiments.drawn import left_out, line, step_lines, swept
+from whichwall.analyze.report.experiments.drawn import NS_PER_MS, left_out, line, step_lines, swept
 from whichwall.analyze.report.experiments.experiment import Experiment
 from whichwall.analyze.report.experiments.rows import (
     FLOOR,
@@ -37,7 +37,6 @@ from whichwall.schemas.passes import PREFILL
 from whichwall.schemas.sweep import Sweep
 
 RATE = "rate"
-NS_PER_MS = 1e6
 
 
 def answer(inputs: ReportInputs) -> str:

@@ -16,6 +16,7 @@ from whichwall.analyze.quantities import (
     whole_percent,
 )
 from whichwall.analyze.report.document import Block, Figure, Heading, Paragraph, Table, Text
+from whichwall.analyze.report.experiments.drawn import NS_PER_MS
 from whichwall.analyze.report.experiments.experiment import Experiment
 from whichwall.analyze.report.experiments.words import notes
 from whichwall.analyze.report.inputs import ReportInputs
@@ -32,7 +33,6 @@ LOOPS = {
     FREE: "by hand, waiting only at the end",
     GENERATE: "the library's own generate",
 }
-NS_PER_MS = 1e6
 
 
 def answer(inputs: ReportInputs) -> str:
