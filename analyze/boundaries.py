@@ -40,7 +40,8 @@ def boundaries(
         ops: rows of `Ops`.
     """
     activities = activities.select(LOOKED_AT)
-    marked = marks(annotations)
+    # A pass of no sequence, as engines mark at the end of a request, works on nothing.
+    marked = marks(annotations).filter(pl.col(Marks.batch).ne_missing(pl.lit(0, pl.Int64)))
     unmarked = activities.join(marked, on=PLACE, how="anti", maintain_order="left")
     repeated = find_passes(unmarked, ops)
     whole, split = _split(assign(activities, marked), marked, ops)

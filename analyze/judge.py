@@ -3,13 +3,13 @@
 import msgspec
 
 from whichwall.analyze.diagnose import Findings, no_activity
-from whichwall.analyze.groups import FROM_OPTION
-from whichwall.analyze.marks import ENGINES
+from whichwall.analyze.groups import FROM_COMPLETIONS, FROM_OPTION
+from whichwall.analyze.marks import is_engine
 from whichwall.analyze.roles.inferred import MODEL_TYPE
 from whichwall.analyze.step_groups import Judged
 from whichwall.analyze.trace import Trace
 from whichwall.analyze.walls import Evidence, verdict
-from whichwall.schemas.marks import Marks
+from whichwall.schemas.activities import Activities
 from whichwall.schemas.summary import Device, SampleWindow, StepGroup, Verdict
 
 ASSUMED = "the model's type is not known: its dimensions are read as those of a Llama"
@@ -17,6 +17,10 @@ WHOLE_RECORDING = "no steps are marked in the trace: the whole recording is take
 NO_CONTEXT = "the context is not known: the floor leaves the cache out"
 INFERRED = "the floor rests on dimensions inferred from the trace's shapes: give --model to be sure"
 NO_TRACE = "no trace was recorded, and without one the GPU's working time is not known"
+BY_A_CLIENT = (
+    "the clean step is the time per token that a client sees: it holds what the server does around "
+    "a step, and the way to the client"
+)
 NO_STEPS = "the trace marks no steps, so what one works on is not known"
 
 
@@ -33,7 +37,7 @@ def judge(
     """Return the verdict of the run, with what it was judged by where that is not plain."""
     evidence = Evidence(
         node_idle_ns=node_idle_ns,
-        engine=bool(trace.marks[Marks.family].is_in(list(ENGINES)).any()),
+        engine=is_engine(trace.marks, trace.activities[Activities.name]),
     )
     notes: list[str] = []
     if not found and not findings.ranks:
@@ -75,7 +79,9 @@ def judge(
 
 
 def _on_option(group: StepGroup, option_ns: int | None) -> list[str]:
-    """Say where a clean step given from outside was not used."""
+    """Say where a clean step given from outside was not used, and what a client's holds."""
+    if group.clean_from == FROM_COMPLETIONS:
+        return [BY_A_CLIENT]
     if option_ns is None or group.clean_from == FROM_OPTION:
         return []
     return [f"the clean step given is of a decode step, and is not used for {group.phase}"]

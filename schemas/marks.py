@@ -2,6 +2,9 @@
 
 from whichwall.schemas.table import INT32, INT64, TEXT, Column, Table
 
+# A pass that feeds whole prompts, or pieces of them, along with sequences that decode.
+MIXED = "mixed"
+
 
 class Marks(Table):
     """A row per pass on the host, numbered per point and rank in order of time."""
@@ -14,7 +17,7 @@ class Marks(Table):
     name = Column(TEXT, "Text of the annotation; null if found by repetition.")
     found_by = Column(TEXT, "annotation or repetition.", required=True)
     family = Column(TEXT, "Who wrote the annotation: whichwall, profiler, vllm, sglang.")
-    phase = Column(TEXT, "prefill or decode; null if the text does not say.")
+    phase = Column(TEXT, "prefill, decode or mixed; null if the text does not say.")
     batch = Column(INT64, "Sequences; null if the text does not say.", "sequences")
     tokens = Column(INT64, "Tokens fed in; null if the text does not say.", "tokens")
     begin_ns = Column(INT64, "Start on the host, Unix epoch.", "ns", required=True)

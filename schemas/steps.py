@@ -16,7 +16,7 @@ class Steps(Table):
     step = Column(INT64, "Number of the step, from 0 in order of time; the same on all devices.")
     name = Column(TEXT, "Text of the annotation; null if found by repetition.")
     found_by = Column(TEXT, "annotation or repetition.", required=True)
-    phase = Column(TEXT, "prefill or decode; null if the trace does not say.")
+    phase = Column(TEXT, "prefill, decode or mixed; null if the trace does not say.")
     batch = Column(INT64, "Sequences in the step; null if the trace does not say.", "sequences")
     tokens = Column(INT64, "Tokens fed into the step; null if not said.", "tokens")
     begin_ns = Column(

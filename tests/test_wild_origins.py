@@ -80,10 +80,10 @@ def test_categories_of_2021_are_read_like_todays(tmp_path: Path) -> None:
         ("execute_context_1(200)_generation_0(0)", "execute_context_0(0)_generation_1(1)",
          [("prefill", 1, 200), ("decode", 1, 1)]),
         ("execute_context_2(64)_generation_3(3)", "execute_context_0(0)_generation_5(5)",
-         [("prefill", 5, 67), ("decode", 5, 5)]),
+         [("mixed", 5, 67), ("decode", 5, 5)]),
         ("execute_96_context_1(sq64sk64sqsq4096sqsk4096)_generation_32(sq32sk55)",
          "execute_32_context_0(sq0sk0)_generation_32(sq32sk55086sqsq32)",
-         [("prefill", 33, 96), ("decode", 32, 32)]),
+         [("mixed", 33, 96), ("decode", 32, 32)]),
         ("step[EXTEND bs=2 toks=640]", "step[DECODE bs=2 toks=2]",
          [("prefill", 2, 640), ("decode", 2, 2)]),
         ("step[toks=7 bs=7 mode=decode]", "step[prefill toks=9]",
@@ -91,7 +91,7 @@ def test_categories_of_2021_are_read_like_todays(tmp_path: Path) -> None:
         ("execute_context_0(0)_generation_1(1)", f"execute_context_1({'9' * 30})_generation_0(0)",
          [("decode", 1, 1)]),
         ("step[DECODE bs=8]", f"step[DECODE bs={'9' * 30}]",
-         [("decode", 8, None), ("decode", None, None)]),
+         [("decode", 8, 8), ("decode", None, None)]),
     ],
 )  # fmt: skip
 def test_steps_of_engines_have_phase_batch_and_tokens(

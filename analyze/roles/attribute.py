@@ -36,6 +36,9 @@ SURE, LIKELY = 1.0, 0.5
 
 NO_ROLE = ROLE_NAMES.index(roles.OTHER)
 
+# As a node of a graph, a copy or a set is a kernel of the driver, named so.
+DRIVERS_COPY = r"^(memcpy|memset)\d*(_|$)"
+
 _SEQUENCE = (Activities.point, Activities.rank, Activities.device, Activities.step)
 _ROW, _QUEUED_NS = "row", "queued_ns"
 
@@ -89,7 +92,10 @@ def _find(activities: pl.DataFrame, model: Model | None) -> _Found:
     looks = look(activities, model)
     costs, kind = np.unique(looks.costs, axis=0, return_inverse=True)
     collective = activities[Activities.communication].fill_null(value=False).to_numpy()
-    copied = activities[Activities.kind].is_in([MEMCPY, MEMSET]).to_numpy()
+    copied = (
+        activities[Activities.kind].is_in([MEMCPY, MEMSET])
+        | activities[Activities.name].str.contains(DRIVERS_COPY)
+    ).to_numpy()
     nothing = np.full((1, costs.shape[1]), np.inf)  # collectives are no part of the walk
     kinds = np.where(collective, len(costs), kind[looks.of_row])
     sequences = list(_sequences(activities))

@@ -14,6 +14,8 @@ from whichwall.analyze.roles.kernel_words import (
     BATCHED_MATMULS,
     LOOKUPS,
     MATMULS,
+    TURNING,
+    counts_whole,
     fused_roles,
     fused_word,
     kernel_word,
@@ -35,8 +37,10 @@ from whichwall.analyze.roles.witnesses import weight_of
 Costs = dict[Stage, float]
 
 # Arrays that cross between host and device are input or output; a lone number is a constant,
-# and so are frequencies.
+# and so are frequencies. What lies in pinned memory was put there to be handed over.
 BUS_COPIES = ("HtoD", "DtoH")
+HANDED_OVER = "Pinned -> Device"
+PLAIN_COPIES = frozenset({"copy", "to_copy", "clone"})
 
 # Where there are experts, the first of two sums after them is theirs, shared and routed ones.
 SUM_AFTER_EXPERTS = 0.25
@@ -64,14 +68,27 @@ def propose(
 
     A generated kernel has `operand_role` where its words and shapes allow that.
     """
-    if op and _crosses(kernel) and _is_input(op, dims):
+    if op and _belongs_to_nothing(op, kernel, dims):
         return Candidates({})
     found = _of_compiled(op, kernel, dims, operand_role) or _of_operator(op, kernel, dims)
     return replace(found, costs=_possible(found.costs, dims))
 
 
-def _crosses(kernel: str) -> bool:
-    return any(crossing in kernel for crossing in BUS_COPIES)
+def _belongs_to_nothing(op: Operator, kernel: str, dims: Dims) -> bool:
+    """Tell input and output, and bare copies of which no sizes say what they copy."""
+    if not op.shapes:
+        return op.word in PLAIN_COPIES and kernel.startswith("Memcpy")
+    if HANDED_OVER in kernel:
+        return True
+    return any(crossing in kernel for crossing in BUS_COPIES) and _is_input(op, dims)
+
+
+def turns(op: Operator | None, kernel: str, dims: Dims) -> bool:
+    """Tell whether a kernel builds cos and sin, or makes numbers of them that turn heads."""
+    found = read_compiled(kernel, op, dims)
+    if found is not None:
+        return bool(found.words & TURNING)
+    return (op.word if op else kernel_word(kernel)) in TURNING
 
 
 def _is_input(op: Operator, dims: Dims) -> bool:
@@ -99,10 +116,12 @@ def _possible(costs: Costs, dims: Dims) -> Costs:
 
 def _of_operator(op: Operator | None, kernel: str, dims: Dims) -> Candidates:
     word = rule_word(op) if op else None
+    whole = counts_whole(kernel)
     if op is None or word is None:
         word = kernel_word(kernel)
-        return Candidates(operator_costs(Operator(word, (), ()), dims) if word else {})
-    costs = operator_costs(op._replace(word=word), dims)
+        unseen = Operator(word or "", (), ())
+        return Candidates(operator_costs(unseen, dims, whole=whole) if word else {})
+    costs = operator_costs(op._replace(word=word), dims, whole=whole)
     return Candidates(costs, bool(op.shapes), fused_roles(op.word))
 
 
@@ -136,13 +155,18 @@ def rule_word(op: Operator) -> str | None:
     return op.word if known else fused_word(op.word)
 
 
-def operator_costs(op: Operator, dims: Dims) -> Costs:
-    """Return the stages that an operator known by its word can belong to."""
+def operator_costs(op: Operator, dims: Dims, *, whole: bool = False) -> Costs:
+    """Return the stages that an operator known by its word can belong to.
+
+    Where its sizes are not known, its kernel may say that it works on `whole` numbers.
+    """
     if op.word in MATMULS:
         return dict(weight_levels(weight_of(op), dims))
     if op.word in BATCHED_MATMULS:
         return dict(batch_levels([s for s in op.shapes if len(s) == 3][-2:], dims))
     rules = RULES.get(op.word, {})
+    if not op.shapes and whole and Kind.WHOLE in rules:
+        return _merge([(rules[Kind.WHOLE], UNSEEN)])
     if not op.shapes or dims.hidden is None:
         return _merge((rules[k], UNSEEN + POSSIBLE * (k in SELDOM)) for k in rules)
     looked_up = lookup(op, dims) if op.word in LOOKUPS else None

@@ -14,6 +14,7 @@ LOOKUPS = frozenset({"embedding", "index_select", "gather"})
 ACTIVATIONS = frozenset(
     {"silu", "gelu", "relu", "elu", "leaky_relu", "hardswish", "mish", "swiglu", "sigmoid"}
 )
+TURNING = frozenset({"cos", "sin", "polar"})
 PICKS = frozenset({"argmax", "multinomial", "exponential", "log_softmax", "argmin"})
 COMPARISONS = frozenset(
     {"le", "lt", "ge", "gt", "eq", "ne", "and", "or", "all", "any", "isneginf", "isin"}
@@ -25,23 +26,31 @@ COMPARISONS = frozenset(
 # into its place. A decoder's pass keeps its cache, and how full that is.
 WRITE_BACK = "copy_"
 
-ATTENTION = re.compile(r"attn|attention|fmha|flash|sdpa|\bmha|_mha|^fwd$|paged_?kv")
+ATTENTION = re.compile(
+    r"attn|attention|fmha|flash|sdpa|\bmha|_mha|^fwd$|^_fwd_(grouped_)?kernel|paged_?kv"
+)
 EXPERT_MATMULS = re.compile(
-    r"grouped_?(mm|gemm)|fused_(moe|experts)|moe_(gemm|mm|forward)|group_gemm"
+    r"grouped_?(mm|gemm)|fused_(moe|experts)|moe_(gemm|mm|forward)|group_gemm|matmul_ogs"
 )
 
 # Fused operators and kernels of engines, by what their names say; the first that fits.
 _FUSED = tuple(
     (re.compile(pattern), word)
     for pattern, word in (
-        (r"scheduler_metadata|varlen_num_blocks", "plan"),
-        (r"slot_mapping|block_table", "plan_cache"),
+        (r"(scheduler|mla)_metadata|varlen_num_blocks", "plan"),
+        (r"slot_mapping|block_table|kv_indices", "plan_cache"),
+        (r"prepare_(pos|prefill|input)|combine_sampled|apply_write|compute_position", "prepare"),
+        (r"future_token_ids", "prepare"),
+        # Attention over a paged cache reads it; so does what joins the parts it was split into.
+        (r"(prefill|decode)with(paged|ragged)?kv_?cache|merge_?states|reduce_segments", "attend"),
         (r"reshape_and_cache|kv_?cache|store_cache|concat_and_cache|append_paged", "write_cache"),
         (EXPERT_MATMULS.pattern, "grouped_mm"),
         (r"moe.*(align|permute|sort|sum|reduce|gather|scatter|combine|dispatch|count)", "dispatch"),
+        (r"bitmatrix|_routing_|expt_data|finalize_matmul", "dispatch"),
         (r"topk_?(softmax|sigmoid)|(softmax|sigmoid)_?topk|grouped_topk|gating", "route"),
+        (r"topk_forward|fused_gate|moe_?(softmax|top_?k)", "route"),
         (r"moe", "dispatch"),
-        (r"top_?k_?top_?p|top_?p_|min_p_|gumbel|sampl|penalt", "sample"),
+        (r"top_?k_?top_?p|top_?p_|min_p_|gumbel|sampl|penalt|post_update", "sample"),
         (ATTENTION.pattern, "attend"),
         (r"rotary|rope", "rotate"),
         (r"(rms|layer|group)_?norm", "norm"),
@@ -62,6 +71,8 @@ _KERNELS = tuple(
         (r"layer_?norm|rms_?norm", "norm"),
         (r"softmax", "softmax"),
         (r"argmax", "argmax"),
+        (r"distribution_", "exponential"),
+        (r"scatter_gather", "gather"),
         (r"meanops", "mean"),
         (r"topk", "topk"),
         (r"sort", "sort"),
@@ -100,6 +111,19 @@ def kernel_word(name: str) -> str | None:
     lowered = name.lower()
     found = fused_word(lowered) or next((w for p, w in _KERNELS if p.search(lowered)), None)
     return found or None
+
+
+# A functor or copy of these types says which numbers its kernel works on.
+_WHOLE_NUMBERS = re.compile(
+    r"functor\w*<(int|long)\b"
+    r"|_kernel\w*\(at::tensoriteratorbase&\)(::\{lambda\(\)#\d+\}::operator\(\)\(\) const)+"
+    r"::\{lambda\((int|long)\b"
+)
+
+
+def counts_whole(name: str) -> bool:
+    """Tell whether a kernel's own name says that it works on whole numbers."""
+    return _WHOLE_NUMBERS.search(name.lower()) is not None
 
 
 # What a fused operator does besides its own role, by further marks in its name.

@@ -8,15 +8,19 @@ import numpy as np
 import polars as pl
 
 from whichwall.analyze.roles.attention_operands import operand_roles
-from whichwall.analyze.roles.candidates import Candidates, propose
+from whichwall.analyze.roles.candidates import Candidates, propose, turns
 from whichwall.analyze.roles.dims import Dims
 from whichwall.analyze.roles.flat_norms import are_norms_flat
 from whichwall.analyze.roles.measure import measure
 from whichwall.analyze.roles.operators import Operator, read_operator
 from whichwall.analyze.roles.order import ROLE_OF_STAGE, Numbers
+from whichwall.analyze.roles.rules import RARE
 from whichwall.analyze.roles.stages import Costs, Flags, Stage
 from whichwall.schemas.activities import Activities
 from whichwall.schemas.model import Model
+
+# A model that builds no cos and sin in a recording looks them up, or has none.
+TURNS = (Stage.TURN, Stage.LAYER_TURN)
 
 # A look decides alone where every other role costs at least this much more: what rules call rare.
 DECISIVE = 2.5
@@ -52,9 +56,14 @@ def look(activities: pl.DataFrame, model: Model | None) -> Looks:
     """
     distinct = _distinct(activities)
     dims = _measured(distinct, model)
-    each = zip(distinct.operators, distinct.kernels, distinct.operand_roles, strict=True)
-    told = [propose(operator, kernel, dims, role) for operator, kernel, role in each]
+    kernels = list(zip(distinct.operators, distinct.kernels, strict=True))
+    told = [
+        propose(operator, kernel, dims, role)
+        for (operator, kernel), role in zip(kernels, distinct.operand_roles, strict=True)
+    ]
     costs = _array(told)
+    if not any(turns(operator, kernel, dims) for operator, kernel in kernels):
+        costs[:, TURNS] += RARE
     return Looks(
         costs=costs,
         alone=_alone(costs),

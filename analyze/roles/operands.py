@@ -33,6 +33,10 @@ BIAS = levels((), (*NORMS, S.OUT, S.DOWN), (S.QKV, S.EMBED))
 SCALED = levels((S.EMBED, *ADDS, S.SCALE), NORMS, (S.QKV, S.EXPERTS, S.OUT))
 SCALED_HEADS = levels((S.SCALE,), (S.QK_NORM, S.ROPE), CORE)
 SINK = levels((S.SOFTMAX,))
+OF_HEADS = levels((S.QK_NORM,))
+# Not cast, hidden states are laid anew: what attention or experts made, seldom what is normed.
+KEPT_HIDDEN = levels((S.EXPERTS, *CORE), (S.EMBED,), (*ADDS, S.OUT, *NORMS))
+BY_TEMPERATURE = levels((S.SAMPLE,), (), (S.HEAD,))
 
 
 def together(op: Operator, dims: Dims, kind: Kind) -> Levels | None:
@@ -46,6 +50,10 @@ def together(op: Operator, dims: Dims, kind: Kind) -> Levels | None:
         return _copied(op, dims, kind)
     if op.word == "mul":
         return _multiplied(op, dims, kind)
+    if op.word == "norm" and dims.head_dim != dims.hidden and (dims.head_dim,) in op.shapes:
+        return OF_HEADS
+    if op.word == "div" and kind == Kind.VOCAB and any(s[1:] == (1,) for s in op.shapes):
+        return BY_TEMPERATURE
     if op.word == "add" and kind in (Kind.HIDDEN, Kind.ALL_HEADS):
         return _added(op, kind)
     if op.word == "add" and kind == Kind.WHOLE:
@@ -100,12 +108,14 @@ def _copied(op: Operator, dims: Dims, kind: Kind) -> Levels | None:
 
 
 def _packed(shape: Shape, dims: Dims, kind: Kind) -> Levels | None:
-    """Tell what is copied as it is: heads [batch, tokens, heads, size], or a bias of scores.
+    """Tell what is copied as it is: hidden states, heads [batch, tokens, heads, size], a bias.
 
-    The bias is [batch × heads, queries, keys]; a product with a bias begins by copying it.
+    The bias is of scores, [batch × heads, queries, keys]: a product with one begins by copying it.
     """
     if kind == Kind.HEADS and len(shape) == 4 and shape[2] in (dims.heads, dims.kv_heads):
         return PACKED_HEADS
+    if kind == Kind.HIDDEN:
+        return KEPT_HIDDEN
     flat = kind == Kind.OTHER and len(shape) == 3 and shape[0] > 1
     return BIAS_OF_SCORES if flat and dims.heads and shape[0] % dims.heads == 0 else None
 
