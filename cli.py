@@ -98,9 +98,13 @@ def main() -> None:
     default="decode",
     show_default=True,
     help="One point: decode, prefill, request. Sweeps: context, prompt, output, batch, ladder "
-    "(of engines), attention. The device: ceilings, clocks, tax.",
+    "(of engines), attention. The device: ceilings, clocks, tax. A server or vllm: prefix.",
 )
-@click.option("--model", help="Preset, hub id or folder.  [default: qwen2.5-0.5b, on CPU tiny]")
+@click.option(
+    "--model",
+    help="Preset, hub id or folder; of a server, its name for the model.  [default: qwen2.5-0.5b, "
+    "on CPU tiny; of a server, the only one]",
+)
 @click.option(
     "--weights",
     default="dummy",
@@ -111,7 +115,8 @@ def main() -> None:
     "--engine",
     default="eager",
     show_default=True,
-    help="eager, static-cache, cuda-graph, compile or compile-reduce-overhead.",
+    help="eager, static-cache, cuda-graph, compile or compile-reduce-overhead; vllm: its engine in "
+    "this process; openai: a running server, at --url.",
 )
 @click.option(
     "--attention",
@@ -127,7 +132,11 @@ def main() -> None:
     "--new-tokens", type=int, default=32, show_default=True, help="Tokens generated in a request."
 )
 @click.option(
-    "--batch-size", type=int, default=1, show_default=True, help="Sequences run together."
+    "--batch-size",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Sequences run together; of a server, requests in flight.",
 )
 @click.option("--device", default="auto", show_default=True, help="auto, cuda or cpu.")
 @click.option(
@@ -150,13 +159,22 @@ def main() -> None:
     default=1,
     show_default=True,
     help="Fresh processes of decode and prefill. At least: processes of tax, requests of each "
-    "loop, visits of each point of a sweep.",
+    "loop, visits of each point of a sweep or a server.",
 )
 @click.option("--quick", is_flag=True, help="Shorter stages; what then cannot be known is null.")
 @click.option(
     "--check-roles",
     is_flag=True,
     help="Record a pass by which analyze can say how right roles are.",
+)
+@click.option(
+    "--url", help="Server with the OpenAI completions API; OPENAI_API_KEY is its key, if any."
+)
+@click.option(
+    "--timeout-s", type=float, default=300, show_default=True, help="Of one request to it."
+)
+@click.option(
+    "--trace-folder", type=PATH, help="Where it puts its traces: one is asked for and imported."
 )
 @click.option("--out", type=PATH, help="Folder of the run.  [default: traces/, named by content]")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier run at --out.")
@@ -242,6 +260,11 @@ def import_(
     help="Time of a decode step without a profiler, for a trace that has none.",
 )
 @click.option(
+    "--clean-run",
+    type=PATH,
+    help="Run of the same load that timed this step without a profiler.",
+)
+@click.option(
     "--reference",
     type=PATH,
     help="Run of the same model, eager or with the capture: tells roles in graph replays.",
@@ -251,6 +274,7 @@ def analyze(
     runs: tuple[Path, ...],
     out: Path | None,
     clean_step_ms: float | None,
+    clean_run: Path | None,
     reference: Path | None,
     as_json: bool,
 ) -> None:
@@ -266,7 +290,7 @@ def analyze(
         raise UsageError("--out takes one run; leave it out to write each report into its run")
     for run in runs:
         inputs, report = analyze_to_folder(
-            run, out, clean_step_ms=clean_step_ms, reference=reference
+            run, out, clean_step_ms=clean_step_ms, clean_run=clean_run, reference=reference
         )
         if as_json:
             _print_json(inputs.summary.encode(), one_line=len(runs) > 1)

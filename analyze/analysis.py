@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whichwall.analyze.clean_step import clean_step_ns
 from whichwall.analyze.dimensions import calls_of, contradictions, dimensions
 from whichwall.analyze.measurements import read_measurements
 from whichwall.analyze.report.contents import said
@@ -15,7 +16,7 @@ from whichwall.analyze.report.inputs import ReportInputs
 from whichwall.analyze.report.write import write_report
 from whichwall.analyze.role_check import check_roles
 from whichwall.analyze.summary import summarize
-from whichwall.analyze.trace import own_reference, read_reference, read_trace
+from whichwall.analyze.trace import read_reference, read_trace, reference_of, trace_beside
 from whichwall.schemas.destination import REPORT, plain, put_in_place, strangers_of_report
 from whichwall.schemas.errors import UsageError
 from whichwall.schemas.partial import partial_folder
@@ -47,12 +48,15 @@ def analyze(
         raise UsageError(
             f"a clean step of {clean_step_ms} ms; expected milliseconds above 0, below a day"
         )
-    known = own_reference(run) if reference is None else read_reference(reference)
+    beside = trace_beside(run)
+    known = reference_of(run, beside) if beside else None
+    if reference is not None:
+        known = read_reference(reference)
     trace, measured = read_trace(run, reference=known), read_measurements(run)
     given = run.manifest.model or (known.model if known else None)
     calls = calls_of(trace.activities, trace.ops)
     option_ns = None if clean_step_ms is None else round(clean_step_ms * NS_PER_MS)
-    summary = summarize(run.manifest, trace, measured, option_ns)
+    summary = summarize(run.manifest, trace, beside, measured, option_ns)
     inputs = ReportInputs(
         summary=msgspec.structs.replace(
             summary,
@@ -72,6 +76,8 @@ def analyze(
         passes=measured.passes,
         points=measured.points,
         requests=measured.requests,
+        completions=measured.completions,
+        tokens=measured.tokens,
     )
     answered = msgspec.structs.replace(inputs.summary, answer=said(inputs))
     return replace(inputs, summary=answered)
@@ -82,15 +88,22 @@ def analyze_to_folder(
     out: Path | None = None,
     *,
     clean_step_ms: float | None = None,
+    clean_run: Path | None = None,
     reference: Path | None = None,
 ) -> tuple[ReportInputs, Path]:
     """Analyze the run at a path and write its report; return both results and the folder.
 
+    `clean_run` is a run whose clean decode step stands for `clean_step_ms`.
+
     Raises:
-        InputError: not a run, or a damaged one.
-        UsageError: the report cannot be written there.
+        InputError: not a run, or a damaged one; or `clean_run` has not one such step.
+        UsageError: both clean steps are given, or the report cannot be written there.
     """
     known = None if reference is None else open_run(reference)
+    if clean_run is not None:
+        if clean_step_ms is not None:
+            raise UsageError("--clean-step-ms and --clean-run say the same; give one of them")
+        clean_step_ms = clean_step_ns(open_run(clean_run)) / NS_PER_MS
     inputs = analyze(open_run(path), clean_step_ms=clean_step_ms, reference=known)
     folder = plain(out or path / REPORT)
     write_analysis(inputs, folder)

@@ -26,6 +26,7 @@ class Findings:
     complete: Completeness
     profiler_gaps_ns: list[int]
     has_clean: bool
+    is_served: bool  # the run measured a server from outside
     short_power_window: bool
 
 
@@ -97,8 +98,9 @@ def no_activity(found: Findings) -> str:
 
 def _say_completeness(found: Findings, say: Say) -> None:
     complete = found.complete
-    # Most experiments take no trace, so there is none to miss.
-    if not found.activities and (found.ranks or found.mode not in MODES):
+    # Most experiments take no trace, and a server rarely: there is none to miss.
+    takes_one = found.mode not in MODES and not found.is_served
+    if not found.activities and (found.ranks or takes_one):
         say("no_gpu_activity", "warning", None, no_activity(found))
     if complete.lost and complete.lost_at_end:
         say(

@@ -10,6 +10,7 @@ from whichwall.analyze.knee import knee_of
 from whichwall.analyze.measurements import Measurements
 from whichwall.analyze.observer import observer
 from whichwall.analyze.parts_sum import parts_sums
+from whichwall.analyze.prefix_reuse import prefix_reuse
 from whichwall.analyze.rates import rates
 from whichwall.analyze.reached import reached
 from whichwall.analyze.request_times import request_times
@@ -47,6 +48,7 @@ def with_experiments(summary: Summary, basis: Basis, measured: Measurements) -> 
         ceilings=reached(measured.ceilings, basis.manifest.gpus),
         clocks=clock_change(points, passes, measured.samples, basis.manifest),
         observer=observer(points, passes),
+        prefix=prefix_reuse(points, measured.completions),
     )
 
 

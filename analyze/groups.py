@@ -12,15 +12,16 @@ from whichwall.analyze.medians import median, median_ns
 from whichwall.analyze.steps import STEP
 from whichwall.analyze.walls import shares
 from whichwall.schemas.gaps import CAUSES, Gaps
+from whichwall.schemas.marks import MIXED
 from whichwall.schemas.passes import CLEAN, DECODE, MATMUL, PREFILL
 from whichwall.schemas.steps import Steps
 from whichwall.schemas.summary import Floor, RoleTotal, StepGroup
 from whichwall.schemas.timings import Timings
 
 GROUP = [Steps.point, Steps.rank, Steps.device, Steps.phase]
-FROM_PASSES, FROM_OPTION = "passes", "option"
+FROM_PASSES, FROM_OPTION, FROM_COMPLETIONS = "passes", "option", "completions"
 # In this order a phase is the one that a run is judged by.
-PHASES = (DECODE, PREFILL, MATMUL, None)
+PHASES = (DECODE, PREFILL, MIXED, MATMUL, None)
 _PER_STEP = "per_step_ns"
 
 

@@ -9,9 +9,11 @@ from whichwall.analyze.capacity import conversation_bytes, reaches
 from whichwall.analyze.predict import predicted_pass
 from whichwall.analyze.predict_setting import Setting
 from whichwall.schemas.chart import Interactivity
+from whichwall.schemas.engines import OPENAI
 from whichwall.schemas.passes import DECODE
 from whichwall.schemas.prediction import Memory
 from whichwall.schemas.run import frame
+from whichwall.schemas.serving import Served
 from whichwall.schemas.sweep import Sweep
 
 NS_PER_S = 1e9
@@ -49,6 +51,28 @@ def measured(sweep: pl.DataFrame) -> pl.DataFrame:
             for row in known.iter_rows(named=True)
         ],
     )
+
+
+def served(found: Iterable[Served]) -> pl.DataFrame:
+    """Return `Interactivity` of a server as a client saw it, a point per number of lanes.
+
+    Each user gets 1 / TPOT while an answer comes; all get what came while every lane was under way,
+    their waits for first tokens included.
+    """
+    rows = [
+        {
+            Interactivity.context_tokens: one.prompt_tokens,
+            Interactivity.engine: OPENAI,
+            Interactivity.batch: one.lanes,
+            Interactivity.tokens_per_s_each: NS_PER_S / one.tpot.median_ns,
+            Interactivity.tokens_per_s: one.tokens_per_s,
+        }
+        for one in found
+        if one.tpot is not None and one.tpot.median_ns > 0
+        if one.tokens_per_s and one.prompt_tokens is not None and one.lanes is not None
+    ]
+    order = [Interactivity.context_tokens, Interactivity.batch]
+    return frame(Interactivity, rows).sort(order, maintain_order=True)
 
 
 def floors(sweep: pl.DataFrame) -> pl.DataFrame:

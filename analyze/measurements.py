@@ -6,12 +6,14 @@ import polars as pl
 
 from whichwall.analyze.tables import read_table
 from whichwall.schemas.ceilings import Ceilings
+from whichwall.schemas.completions import Completions
 from whichwall.schemas.parts import Parts
 from whichwall.schemas.passes import Passes
 from whichwall.schemas.points import Points
 from whichwall.schemas.requests import Requests
 from whichwall.schemas.run import Run
 from whichwall.schemas.samples import Samples
+from whichwall.schemas.tokens import Tokens
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,8 @@ class Measurements:
     ceilings: pl.DataFrame  # Ceilings
     requests: pl.DataFrame  # Requests
     parts: pl.DataFrame  # Parts
+    completions: pl.DataFrame  # Completions
+    tokens: pl.DataFrame  # Tokens
 
 
 def read_measurements(run: Run) -> Measurements:
@@ -39,4 +43,6 @@ def read_measurements(run: Run) -> Measurements:
         ceilings=read_table(run, Ceilings),
         requests=read_table(run, Requests),
         parts=read_table(run, Parts),
+        completions=read_table(run, Completions),
+        tokens=read_table(run, Tokens),
     )

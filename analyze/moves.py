@@ -65,7 +65,7 @@ def moves(own: Stepped, static: Stepped | None, changes: Changes) -> list[Move]:
     """
     base = own if _replays(own) else static or own
     return [
-        _graph(own, base, changes),
+        _graph(own, static, changes),
         _fused_attention(own, changes),
         _fused_elementwise(base, changes),
         _fused_graph(own, base, changes),
@@ -98,8 +98,10 @@ def _replays(step: Stepped) -> bool:
     return step.graph_nodes >= MAJORITY * step.kernels
 
 
-def _graph(own: Stepped, base: Stepped, changes: Changes) -> Move:
-    if _replays(own):
+def _graph(own: Stepped, static: Stepped | None, changes: Changes) -> Move:
+    """Predict the replay; where the step is one, from the same kernels launched one by one."""
+    base = static or own
+    if _replays(base):
         return Move(GRAPH, None, None, ALREADY)
     return Move(
         GRAPH,

@@ -11,14 +11,17 @@ from whichwall.analyze.capacity import reaches
 from whichwall.analyze.charts import theme
 from whichwall.analyze.charts.interactivity import COLOURS, finding, interactivity
 from whichwall.analyze.floors import Basis
-from whichwall.analyze.interactivity import curves, measured
+from whichwall.analyze.interactivity import curves, measured, served
 from whichwall.analyze.measurements import read_measurements
 from whichwall.analyze.predict_setting import Setting
 from whichwall.analyze.quantities import with_unit
+from whichwall.analyze.serving import serving
 from whichwall.analyze.sweep import sweep
 from whichwall.analyze.timings import timings
 from whichwall.schemas.chart import Interactivity
+from whichwall.schemas.engines import OPENAI
 from whichwall.schemas.errors import InputError, UsageError
+from whichwall.schemas.manifest import Manifest
 from whichwall.schemas.prediction import Memory
 from whichwall.schemas.run import frame, open_run
 from whichwall.schemas.steps import Steps
@@ -89,14 +92,23 @@ def measured_points(path: Path, asked: Setting) -> tuple[pl.DataFrame, str]:
     basis = Basis(
         run.manifest, found, read.points, read.ceilings, timings(read.passes), frame(Steps, [])
     )
-    points = measured(sweep(basis, read.passes, []))
+    asked_of_a_server = served(serving(read.points, read.completions, read.tokens))
+    points = measured(sweep(basis, read.passes, [])).vstack(asked_of_a_server)
     if not points.height:
         raise InputError(
             f"--measured {path}: no clean decode step with a known batch and context; expected a "
             "run of collect --mode batch or decode"
         )
-    cards = {gpu.name for gpu in run.manifest.gpus}
-    return points, ", ".join(sorted(cards)) or "a CPU"
+    return points, _where(run.manifest)
+
+
+def _where(manifest: Manifest) -> str:
+    """Return on what a run was measured: its cards, or the server of which none is known."""
+    cards = ", ".join(sorted({gpu.name for gpu in manifest.gpus}))
+    if manifest.server is None:
+        return cards or "a CPU"
+    server = f"{manifest.server.model} at {manifest.server.url}"
+    return f"{cards} ({server})" if cards else server
 
 
 def _subtitle(asked: Setting, points: pl.DataFrame, where: str) -> list[str]:
@@ -111,6 +123,8 @@ def _subtitle(asked: Setting, points: pl.DataFrame, where: str) -> list[str]:
     if points.height:
         engines = points.get_column(Interactivity.engine).unique(maintain_order=True)
         lines.append(f"Solid: measured on {where}, {', '.join(engines)}.")
+        if OPENAI in engines:
+            lines.append("Of a server: 1 / TPOT of each; of all, waits for first tokens included.")
     if asked.ranks > 1 and limits.link_gbps is None:
         lines.append("Without the time of sending between ranks: no rate is known.")
     return lines

@@ -72,9 +72,16 @@ def window_of(passes: pl.DataFrame, trace_span: tuple[int, int] | None) -> Windo
 
 
 def sampled(
-    samples: pl.DataFrame, passes: pl.DataFrame, manifest: Manifest, window: Window | None
+    samples: pl.DataFrame,
+    passes: pl.DataFrame,
+    manifest: Manifest,
+    window: Window | None,
+    generated: int | None = None,
 ) -> SampleWindow | None:
-    """Return what the samples say inside the window; null without a sample of this GPU there."""
+    """Return what the samples say inside the window; null without a sample of this GPU there.
+
+    `generated` has the tokens that came in it, where no passes of ours made them.
+    """
     uuid = gpu_of(samples, manifest)
     if window is None or uuid is None:
         return None
@@ -87,7 +94,7 @@ def sampled(
     long_enough = window.dur_ns >= SHORTEST_POWER_WINDOW_NS
     power_from = next((n for n, c in POWER.items() if inside[c].null_count() < inside.height), None)
     energy_from, energy_j = _energy(manifest, mine, window, power_from)
-    tokens = _tokens(passes, window)
+    tokens = _tokens(passes, window) if passes.height else generated
     return SampleWindow(
         window=window.name,
         gpu_uuid=uuid,

@@ -38,15 +38,17 @@ _SIZES = (Sweep.batch, Sweep.context_tokens, Sweep.prompt_tokens)
 _SAME = (Sweep.phase, Sweep.dtype, Sweep.attention)
 
 
-def scored_moves(basis: Basis, judged: list[Judged], rows: Iterable[Row]) -> list[Move]:
+def scored_moves(
+    basis: Basis, judged: list[Judged], static: Judged | None, rows: Iterable[Row]
+) -> list[Move]:
     """Return the moves of the step that the verdict speaks of, scored by the points of the run.
 
-    `rows` are those of `Sweep`. Nothing without a traced step.
+    `static` is the same step kernel by kernel on a cache of fixed size, `rows` are those of
+    `Sweep`. Nothing without a traced step.
     """
     if not judged or judged[0].work is None or not judged[0].group.kernels_median:
         return []
     one = judged[0]
-    static = static_of(basis, judged)
     points = list(rows)
     own = _row_of(one, points)
     batches = {*BATCHES, *(row[Sweep.batch] for row in points if own and _alike(row, own, BATCH))}
@@ -55,20 +57,23 @@ def scored_moves(basis: Basis, judged: list[Judged], rows: Iterable[Row]) -> lis
     return [_scored(move, own, points) for move in found]
 
 
-def static_of(basis: Basis, judged: list[Judged]) -> Judged | None:
-    """Return the traced step of the same size on a cache of fixed size, if there is one."""
+def static_of(basis: Basis, judged: list[Judged], beside: list[Judged]) -> Judged | None:
+    """Return the traced step of the first one's size on a cache of fixed size, if there is one.
+
+    `beside` are steps that the run recorded of its own pass for the sake of its roles: they are of
+    that size, though a trace alone does not tell.
+    """
     if not judged:
         return None
     first = judged[0]
     fixed = basis.points.filter(pl.col(Points.engine) == STATIC_CACHE)[Points.point].to_list()
+    others = [one for one in judged[1:] if _place(one) == _place(first)]
+    others += [one for one in beside if one.group.phase == first.group.phase]
     return next(
         (
             one
-            for one in judged[1:]
-            if one.work is not None
-            and one.group.kernels_median
-            and one.group.point in fixed
-            and _place(one) == _place(first)
+            for one in others
+            if one.work is not None and one.group.kernels_median and one.group.point in fixed
         ),
         None,
     )
@@ -146,16 +151,22 @@ def _scored(move: Move, own: Row | None, points: list[Row]) -> Move:
     return msgspec.structs.replace(
         move,
         measured_ns=took,
-        measured_by=str(made[Sweep.label] or f"point {made[Sweep.point]}"),
+        measured_by=_name(made, own),
         measured_busy_ns=made[Sweep.busy_ns],
         error=move.predicted_ns / took - 1 if move.predicted_ns is not None else None,
     )
 
 
+def _name(made: Row, own: Row | None) -> str:
+    if made is own:
+        return "this step"
+    return str(made[Sweep.label] or f"point {made[Sweep.point]}")
+
+
 def _measured(move: Move, own: Row, points: list[Row]) -> Row | None:
     """Return the point that differs from the step by this change alone."""
     for row in points:
-        if not row[Sweep.step_ns] or row[Sweep.point] == own[Sweep.point]:
+        if not row[Sweep.step_ns]:
             continue
         if move.name == BATCH:
             if row[Sweep.batch] == move.batch and _alike(row, own, BATCH):

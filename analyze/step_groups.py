@@ -1,5 +1,6 @@
 """Put the steps of a run into groups of one phase, point and device, the one to judge by first."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -11,6 +12,7 @@ from whichwall.analyze.floors import Basis, Grounds, dtype_of, floor_of, node_id
 from whichwall.analyze.groups import (
     FROM_PASSES,
     PHASES,
+    Clean,
     clean_of,
     groups_of,
     traced_group,
@@ -23,7 +25,7 @@ from whichwall.analyze.steps import STEP
 from whichwall.analyze.trace import Trace
 from whichwall.analyze.walls import ARITHMETIC, BYTES
 from whichwall.schemas.marks import Marks
-from whichwall.schemas.passes import CLEAN
+from whichwall.schemas.passes import CLEAN, DECODE
 from whichwall.schemas.summary import StepGroup
 from whichwall.schemas.timings import Timings
 from whichwall.schemas.weights import dtype_bytes
@@ -42,23 +44,30 @@ class Judged:
     work: StepWork | None = None
 
 
-def step_groups(trace: Trace, basis: Basis, option_ns: int | None) -> list[Judged]:
+def step_groups(
+    trace: Trace, basis: Basis, option_ns: int | None, served: Mapping[int, Clean] | None = None
+) -> list[Judged]:
     """Return the groups of a run, in the order in which they speak for it.
 
     Steps with GPU work go first; after them what was timed and not traced. Where GPU work lies in
-    no step at all there are none, and the whole recording speaks.
+    no step at all there are none, and the whole recording speaks. `served` has the decode step of
+    a point as a client of a server timed it, for steps that were traced there.
     """
-    traced = _in_order(_traced(trace, basis, option_ns))
+    traced = _in_order(_traced(trace, basis, option_ns, served or {}))
     if trace.activities.height and not traced:
         return []
     seen = {(one.group.point, one.group.rank, one.group.phase) for one in traced}
     return traced + _in_order(_untraced(trace, basis, option_ns, seen))
 
 
-def _traced(trace: Trace, basis: Basis, option_ns: int | None) -> list[Judged]:
+def _traced(
+    trace: Trace, basis: Basis, option_ns: int | None, served: Mapping[int, Clean]
+) -> list[Judged]:
     found = []
     for key, rows in groups_of(trace.steps):
         clean = clean_of(basis.timings, key.point, key.rank, key.phase, option_ns)
+        if clean is None and key.phase == DECODE:
+            clean = served.get(key.point)
         grounds = floor_of(basis, key.point, key.rank, key.phase)
         # Activities and roles go row by row, so one mask serves both.
         mine = _belongs_to(trace.activities, rows)

@@ -16,6 +16,8 @@ from whichwall.analyze.processes import of_first_process
 from whichwall.analyze.roles.operator_roles import attribute_ops
 from whichwall.analyze.sampled import SHORTEST_POWER_WINDOW_NS, Window, sampled, window_of
 from whichwall.analyze.scores import scored_moves, static_of
+from whichwall.analyze.served import clean_window, first_median, generated_tokens, served_steps
+from whichwall.analyze.serving import serving
 from whichwall.analyze.step_groups import Judged, step_groups
 from whichwall.analyze.steps import DEVICE
 from whichwall.analyze.tax import tax
@@ -43,18 +45,31 @@ NANOSECOND = 1
 
 
 def summarize(
-    manifest: Manifest, trace: Trace, measured: Measurements, option_ns: int | None
+    manifest: Manifest,
+    trace: Trace,
+    beside: Trace | None,
+    measured: Measurements,
+    option_ns: int | None,
 ) -> Summary:
-    """Return the summary of a run; `option_ns` is a clean step measured elsewhere."""
+    """Return the summary of a run.
+
+    `beside` is the same pass traced kernel by kernel, where the trace is of replays; `option_ns`
+    is a clean step measured elsewhere.
+    """
     passes, ceilings = measured.passes, measured.ceilings
     timed = timings(passes)
     basis = Basis(manifest, trace.model, measured.points, ceilings, timed, trace.steps)
-    judged = step_groups(trace, basis, option_ns)
+    served = serving(measured.points, measured.completions, measured.tokens)
+    judged = step_groups(trace, basis, option_ns, served_steps(served))
+    static = static_of(basis, judged, step_groups(beside, basis, None) if beside else [])
     found = devices(trace.activities, trace.roles, trace.gaps)
     # Further processes are no part of what was sampled and profiled.
     first = of_first_process(manifest.mode, passes)
     window = window_of(first, _span(trace.activities))
-    sampling = sampled(measured.samples, passes, manifest, window)
+    if not passes.height:
+        window = clean_window(measured.completions) or window
+    generated = generated_tokens(measured.completions, window)
+    sampling = sampled(measured.samples, passes, manifest, window, generated)
     findings = Findings(
         mode=manifest.mode,
         ranks=manifest.ranks,
@@ -67,7 +82,8 @@ def summarize(
         profiler_gaps_ns=trace.gaps.filter(pl.col(Gaps.cause) == gap_causes.PROFILER)[
             Gaps.dur_ns
         ].to_list(),
-        has_clean=option_ns is not None or bool((timed[Timings.stage] == CLEAN).any()),
+        has_clean=bool(option_ns or served or (timed[Timings.stage] == CLEAN).any()),
+        is_served=bool(served),
         short_power_window=_too_short(sampling, window),
     )
     summary = Summary(
@@ -83,22 +99,22 @@ def summarize(
             sampling,
             node_idle_ns(ceilings),
             option_ns,
-            static_of(basis, judged),
+            static,
         ),
         devices=found,
         steps=_steps(trace, judged),
         floors=judged[0].grounds.floor if judged else None,
         floors_by_phase=_floors(judged),
-        ttft_ns=ttft_ns(passes),
-        tpot_ns=tpot_ns(passes),
+        ttft_ns=ttft_ns(passes) if passes.height else first_median(served, lambda one: one.ttft),
+        tpot_ns=tpot_ns(passes) if passes.height else first_median(served, lambda one: one.tpot),
         cpu_roles=_cpu_roles(manifest, trace),
         samples=sampling,
         tax=tax(timings(first)),
         account=_accounts(judged),
         diagnostics=[*manifest.diagnostics, *diagnose(findings)],
     )
-    answered = with_experiments(summary, basis, measured)
-    moves = scored_moves(basis, judged, answered.sweep)
+    answered = with_experiments(msgspec.structs.replace(summary, serving=served), basis, measured)
+    moves = scored_moves(basis, judged, static, answered.sweep)
     verdict = msgspec.structs.replace(
         answered.verdict, tested=result_of(answered.verdict.wall, moves)
     )

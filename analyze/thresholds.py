@@ -17,6 +17,9 @@ CLOCK_FELL = 0.98
 # Loops of a request that differ by less are said to cost the same: a step alone varies by as much.
 LOOPS_ALIKE = 0.05
 
+# A percentile that one value in a hundred exceeds is not seen in fewer values.
+FEWEST_FOR_P99 = 100
+
 # A prediction that comes this close to what was measured is said to be confirmed: steps of one
 # model and engine differ by as much from visit to visit on a shared host.
 CONFIRMED_WITHIN = 0.15

@@ -111,7 +111,7 @@ def read_reference(run: Run) -> Reference:
     Raises:
         InputError: it holds neither kernels nor a capture, or a table is damaged.
     """
-    found = _reference(run, None)
+    found = reference_of(run, read_trace(run))
     if not found.activities.height and not found.captured.ops:
         raise InputError(
             f"{run.path}: no GPU activity and no capture of a graph in it; expected an eager run "
@@ -120,12 +120,13 @@ def read_reference(run: Run) -> Reference:
     return found
 
 
-def own_reference(run: Run) -> Reference | None:
-    """Read the reference that a run of graph replays recorded beside itself; None without one."""
-    return _reference(run, run.manifest.reference) if run.manifest.reference else None
+def trace_beside(run: Run) -> Trace | None:
+    """Read the trace of the eager run that graph replays recorded beside them; None without one."""
+    aside = run.manifest.reference
+    return read_trace(run, aside=aside) if aside else None
 
 
-def _reference(run: Run, aside: RankFacts | None) -> Reference:
-    trace = read_trace(run, aside=aside)
+def reference_of(run: Run, trace: Trace) -> Reference:
+    """Return what a trace of a run can tell another about its kernels."""
     found = captured(trace.launches, trace.ops).named()
     return Reference(str(run.path), trace.activities, trace.roles, found, trace.model)

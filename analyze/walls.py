@@ -138,7 +138,7 @@ def _without_clean(
     if evidence.engine:
         return _none(
             "no clean step time, and an engine's period under the profiler is 2 to 3 times its "
-            f"clean one ({would}); measure it and pass --clean-step-ms",
+            f"clean one ({would}); measure it and pass --clean-step-ms or --clean-run",
             None,
             annotations,
         )

@@ -7,13 +7,17 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from whichwall.collect.journal import asked_before, refuse_unfinished, resume
-from whichwall.collect.options import SINGLE, SWEEPS, CollectOptions
+from whichwall.collect.options import OPENAI, SINGLE, SWEEPS, VLLM, CollectOptions
+from whichwall.collect.packages import require_vllm
 from whichwall.collect.signals import terminable
 from whichwall.schemas.errors import CollectError, UsageError
-from whichwall.schemas.experiments import CEILINGS, CLOCKS, REQUEST, TAX
+from whichwall.schemas.experiments import CEILINGS, CLOCKS, PREFIX, REQUEST, TAX
 from whichwall.schemas.folder import RunWriter
 
 NEEDED = ("torch", "transformers")
+# A server has its own: it is asked by HTTP.
+NEEDED_FOR_A_SERVER = ("httpx2",)
+SERVER_RUNNER = "whichwall.collect.endpoint.session"
 # The module whose `run` collects a mode; each is imported only when it is asked for.
 RUNNERS = {
     **dict.fromkeys(SINGLE, "whichwall.collect.session"),
@@ -22,6 +26,7 @@ RUNNERS = {
     CEILINGS: "whichwall.collect.ceilings_session",
     CLOCKS: "whichwall.collect.clocks_session",
     TAX: "whichwall.collect.tax_session",
+    PREFIX: "whichwall.collect.prefix_session",
 }
 
 
@@ -45,18 +50,37 @@ def collect(options: CollectOptions) -> Path:
         writer = RunWriter(options.out, overwrite=options.overwrite)
         if options.mode in SWEEPS and options.resume is None:
             refuse_unfinished(options.out, overwrite=options.overwrite)
-    missing = [name for name in NEEDED if find_spec(name) is None]
-    if missing:
-        raise CollectError(
-            f"collecting needs {' and '.join(missing)}, not installed here; "
-            "pip install 'whichwall[collect]', or import a trace made elsewhere"
-        )
+    _refuse_without_packages(options)
     with terminable():
         try:
             run: Callable[[CollectOptions, RunWriter | None], Path]
-            run = import_module(RUNNERS[options.mode]).run
+            of_a_server = options.engine == OPENAI
+            run = import_module(SERVER_RUNNER if of_a_server else RUNNERS[options.mode]).run
         except (ImportError, OSError) as error:
             raise CollectError(
                 f"torch or transformers cannot be loaded ({error}); install them anew"
             ) from error
         return run(options, writer)
+
+
+def _refuse_without_packages(options: CollectOptions) -> None:
+    """Refuse what the packages installed here cannot do.
+
+    Raises:
+        CollectError: naming those that are missing.
+    """
+    of_a_server = options.engine == OPENAI
+    needed = NEEDED_FOR_A_SERVER if of_a_server else NEEDED
+    missing = [name for name in needed if find_spec(name) is None]
+    if missing and of_a_server:
+        raise CollectError(
+            f"asking a server needs {' and '.join(missing)}, not installed here; "
+            "pip install 'whichwall[endpoint]'"
+        )
+    if missing:
+        raise CollectError(
+            f"collecting needs {' and '.join(missing)}, not installed here; "
+            "pip install 'whichwall[collect]', or import a trace made elsewhere"
+        )
+    if options.engine == VLLM:
+        require_vllm()

@@ -15,6 +15,7 @@ from whichwall.schemas.experiments import (
     CONTEXT,
     LADDER,
     OUTPUT,
+    PREFIX,
     PROMPT,
     REQUEST,
     TAX,
@@ -23,10 +24,18 @@ from whichwall.schemas.experiments import (
 DECODE, PREFILL, MATMUL = "decode", "prefill", "matmul"
 SINGLE, SWEEPS = (DECODE, PREFILL), (CONTEXT, PROMPT, OUTPUT, BATCH, LADDER, ATTENTION)
 LIMITS = (CEILINGS, CLOCKS, TAX)
-MODES = (*SINGLE, REQUEST, *SWEEPS, *LIMITS)
+MODES = (*SINGLE, REQUEST, *SWEEPS, *LIMITS, PREFIX)
 EAGER, STATIC_CACHE, CUDA_GRAPH = engines.EAGER, engines.STATIC_CACHE, engines.CUDA_GRAPH
 COMPILE, COMPILE_REDUCE_OVERHEAD = engines.COMPILE, engines.COMPILE_REDUCE_OVERHEAD
 ENGINES = (EAGER, STATIC_CACHE, CUDA_GRAPH, COMPILE, COMPILE_REDUCE_OVERHEAD)
+OPENAI, VLLM = engines.OPENAI, engines.VLLM
+RUNGS = (*ENGINES, VLLM)
+# What an engine that has a loop of its own can be asked for, a rung of the ladder aside.
+ASKED_OF_VLLM = (*SINGLE, CONTEXT, PROMPT, OUTPUT, BATCH, PREFIX)
+# What can be asked of a running server; the rest looks into a model of this process.
+ASKED_OF_A_SERVER = (*SINGLE, PROMPT, OUTPUT, BATCH, PREFIX)
+# A request of the longest default prompt may take a CPU minutes.
+TIMEOUT_S, LONGEST_TIMEOUT_S = 300.0, 86_400.0
 DEVICES = ("auto", "cuda", "cpu")
 # Of scaled dot product attention, forced one at a time.
 BACKENDS = ("math", "efficient", "flash", "cudnn")
@@ -48,7 +57,7 @@ DECODING = (DECODE, CONTEXT, BATCH, ATTENTION, CLOCKS, TAX)
 # What keeps the card busy between its two sides in `clocks`: a model, or no model at all.
 WORKS = (DECODE, MATMUL)
 # What the values of a sweep are, where they are no numbers; and one that is neither.
-NAMES = {LADDER: ENGINES, ATTENTION: (*BACKENDS, OWN)}
+NAMES = {LADDER: RUNGS, ATTENTION: (*BACKENDS, OWN)}
 LONG = "long"  # in a sweep of contexts: one long answer
 # What a mode has no use for: it varies that itself, or runs no model.
 OF_A_MODEL = (
@@ -63,7 +72,12 @@ UNUSED = {
     ATTENTION: ("attention",),
     CEILINGS: OF_A_MODEL,
     CLOCKS: ("repeat",),
+    PREFIX: ("new_tokens", "batch_size"),
 }
+# What a server has decided before it is asked, and what only a server needs.
+DECIDED_BY_A_SERVER = ("weights", "attention", "dtype", "device", "check_roles")
+DECIDED_BY_VLLM = ("attention", "check_roles")
+OF_A_SERVER = ("url", "timeout_s", "trace_folder")
 _COUNT = re.compile(r"0*([1-9][0-9]{0,9})")  # no longer than `MOST`
 
 
@@ -87,6 +101,9 @@ class CollectOptions:
     work: str = DECODE  # of clocks
     quick: bool = False
     check_roles: bool = False  # record a pass by which roles can be checked
+    url: str | None = None  # of a running server
+    timeout_s: float = TIMEOUT_S  # of one request to it
+    trace_folder: Path | None = None  # where it puts traces that it is asked for
     out: Path | None = None
     overwrite: bool = False
     resume: Path | None = None  # where an interrupted sweep was to go
@@ -98,7 +115,7 @@ class CollectOptions:
             UsageError: naming the option, what was asked and what there is.
         """
         _among("--mode", self.mode, MODES)
-        _among("--engine", self.engine, ENGINES)
+        _among("--engine", self.engine, (*RUNGS, OPENAI))
         _among("--device", self.device, DEVICES)
         _among("--attention", self.attention, ATTENTIONS)
         _among("--dtype", self.dtype, tuple(DTYPES))
@@ -106,6 +123,8 @@ class CollectOptions:
         if self.work != DECODE and self.mode != CLOCKS:
             raise UsageError(f"--work {self.work}: goes with --mode {CLOCKS}; leave it out")
         self._refuse_unused()
+        self._check_server()
+        self._check_vllm()
         _at_least("--prompt-tokens", self.prompt_tokens, 1)
         # A request's first token comes from its prefill, so one decode step needs two tokens.
         _at_least("--new-tokens", self.new_tokens, 2 if self.mode in DECODING else 1)
@@ -147,12 +166,52 @@ class CollectOptions:
 
     def _refuse_unused(self) -> None:
         without_model = self.mode == CLOCKS and self.work == MATMUL
+        work = f" --work {self.work}" if without_model else ""
         for name in OF_A_MODEL if without_model else UNUSED.get(self.mode, ()):
-            found = getattr(self, name)
-            if found != getattr(CollectOptions, name):
-                option, mode = f"--{name.replace('_', '-')}", f"--mode {self.mode}"
-                work = f" --work {self.work}" if without_model else ""
-                raise UsageError(f"{option} {found}: {mode}{work} has no use for it; leave it out")
+            self._refuse(name, f"--mode {self.mode}{work}")
+        for name in DECIDED_BY_A_SERVER if self.engine == OPENAI else OF_A_SERVER:
+            self._refuse(name, f"--engine {self.engine}")
+
+    def _refuse(self, name: str, by: str) -> None:
+        found = getattr(self, name)
+        if found != getattr(CollectOptions, name):
+            # A URL may hold a secret, and a flag has no value.
+            value = "" if isinstance(found, bool) or name == "url" else f" {found}"
+            option = f"--{name.replace('_', '-')}{value}"
+            raise UsageError(f"{option}: {by} has no use for it; leave it out")
+
+    def _check_vllm(self) -> None:
+        """Refuse what is not to be had of an engine with a loop of its own."""
+        if self.engine != VLLM:
+            return
+        if self.mode not in ASKED_OF_VLLM:
+            raise UsageError(
+                f"--mode {self.mode}: not built for --engine {VLLM}, which has "
+                f"{', '.join(ASKED_OF_VLLM)} and is a rung of {LADDER}"
+            )
+        for name in DECIDED_BY_VLLM:
+            self._refuse(name, f"--engine {VLLM}")
+
+    def _check_server(self) -> None:
+        """Refuse what cannot be asked of a server, and a server that is not named."""
+        if self.engine != OPENAI:
+            if self.mode == PREFIX and self.engine != VLLM:
+                raise UsageError(
+                    f"--mode {PREFIX}: --engine {self.engine} keeps no prefix of an earlier "
+                    f"request; give --engine {VLLM}, or {OPENAI} and the --url of a server"
+                )
+            return
+        if self.mode not in ASKED_OF_A_SERVER:
+            raise UsageError(
+                f"--mode {self.mode}: cannot be asked of a server; --engine {OPENAI} has "
+                f"{', '.join(ASKED_OF_A_SERVER)}"
+            )
+        if self.url is None:
+            raise UsageError(f"--engine {OPENAI}: give the server's --url, as http://HOST:PORT")
+        if not 0 < self.timeout_s <= LONGEST_TIMEOUT_S:
+            raise UsageError(f"--timeout-s {self.timeout_s:g}: must be above 0 and at most a day")
+        if self.trace_folder is not None and self.mode not in SINGLE:
+            raise UsageError(f"--trace-folder goes with --mode decode or prefill, not {self.mode}")
 
 
 def _among(option: str, found: str, known: tuple[str, ...]) -> None:

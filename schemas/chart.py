@@ -186,6 +186,16 @@ class RequestStages(Table):
     number = Column(INT64, "Number of the step, from 1; null otherwise.")
 
 
+class WaitShares(Table):
+    """A row per point of a curve: how many waits of one kind were no longer than a time."""
+
+    NAME = "wait_shares"
+
+    kind = Column(TEXT, "TTFT or ITL.", required=True)
+    wait_ms = Column(FLOAT64, "The time.", "ms", required=True)
+    share = Column(FLOAT64, "Of the waits of the kind, 0 to 1.", required=True)
+
+
 class Interactivity(Table):
     """A row per batch of a curve: what each user gets, and what all get together."""
 

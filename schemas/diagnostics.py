@@ -16,6 +16,7 @@ Code = Literal[
     "split_steps", "assumed_ceiling", "cached_weights",
     "dimensions_differ", "loop_ended_early", "part_not_timed", "sweep_resumed",
     "trace_failed",
+    "requests_failed", "server_gone", "fields_refused", "prompt_is_text", "client_busy",
 ]  # fmt: skip
 
 

@@ -2,3 +2,5 @@
 
 EAGER, STATIC_CACHE, CUDA_GRAPH = "eager", "static-cache", "cuda-graph"
 COMPILE, COMPILE_REDUCE_OVERHEAD = "compile", "compile-reduce-overhead"
+OPENAI = "openai"  # a running server, by its completions API
+VLLM = "vllm"  # its engine in this process

@@ -3,12 +3,12 @@
 import msgspec
 
 # Modes whose runs answer a question of their own; a run of decode or prefill is asked for its wall.
-CONTEXT, PROMPT, OUTPUT, BATCH, LADDER, ATTENTION, REQUEST, CEILINGS, CLOCKS, TAX = (
+CONTEXT, PROMPT, OUTPUT, BATCH, LADDER, ATTENTION, REQUEST, CEILINGS, CLOCKS, TAX, PREFIX = (
     "context", "prompt", "output", "batch", "ladder", "attention", "request", "ceilings",
-    "clocks", "tax",
+    "clocks", "tax", "prefix",
 )  # fmt: skip
 MODES = (
-    CONTEXT, PROMPT, OUTPUT, BATCH, LADDER, ATTENTION, REQUEST, CEILINGS, CLOCKS, TAX,
+    CONTEXT, PROMPT, OUTPUT, BATCH, LADDER, ATTENTION, REQUEST, CEILINGS, CLOCKS, TAX, PREFIX,
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import msgspec
 from whichwall.schemas.diagnostics import Diagnostic
 from whichwall.schemas.errors import InputError, VersionError, require_regular
 from whichwall.schemas.model import Model
+from whichwall.schemas.partial import find_replaced
 from whichwall.schemas.table import LATEST_NS
 
 FILE = "run.json"
@@ -111,6 +112,42 @@ class ProfilerFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     launches_without_kernel: int | None = None
 
 
+class ServerFacts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A server that was measured from outside: where it is and what it says of itself."""
+
+    url: str  # without user and query, which may be secrets
+    model: str  # by the name that it serves it under, without folders
+    is_here: bool  # its address is this machine's own
+    made_by: str | None = None  # who serves, as its list of models says
+    version: str | None = None
+    longest_tokens: int | None = None  # prompt and answer together
+    prompts: str = "ids"  # token ids, or text
+    fields_refused: list[str] = []  # fields of a request that it would not take
+    profiled: str | None = None  # how asking it for a trace went
+
+
+class EngineFacts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An engine that decides for itself how to run a model: what it was given, what it chose."""
+
+    name: str
+    version: str | None = None
+    given: dict[str, str] = {}  # arguments, as text; all others were its own defaults
+    longest_tokens: int | None = None  # prompt and answer of a sequence together
+    step_sequences: int | None = None  # most sequences of a step
+    step_tokens: int | None = None  # most tokens of a step; longer prompts take several
+    cache_tokens: int | None = None  # that its cache of keys and values holds
+    cache_block_tokens: int | None = None
+    memory_share: float | None = None  # of the GPU, that it may take
+    attention: str | None = None
+    runner: str | None = None
+    compilation: str | None = None
+    graphs: str | None = None
+    graph_sizes: int | None = None  # sizes of a step that have a CUDA graph
+    async_scheduling: bool | None = None
+    chunked_prefill: bool | None = None
+    prefix_caching: bool | None = None
+
+
 class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     """The whole of run.json."""
 
@@ -129,6 +166,8 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     sampler: SamplerFacts | None = None
     energy: EnergyFacts | None = None
     profiler: ProfilerFacts | None = None
+    engine: EngineFacts | None = None
+    server: ServerFacts | None = None
     role_check: RankFacts | None = None  # a trace at a point of its own, only to check roles by
     reference: RankFacts | None = None  # likewise, kernel by kernel: tells roles of graph replays
     diagnostics: list[Diagnostic] = []
@@ -161,6 +200,11 @@ def read_manifest(run: Path) -> Manifest:
         raw = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError) as error:
         what = "no such folder" if not run.exists() else f"no {FILE} in it"
+        if old := find_replaced(run):
+            raise InputError(
+                f"{run}: no such folder: a killed --overwrite left the earlier run as {old}; "
+                f"rename that to {run.name}"
+            ) from error
         raise InputError(
             f"{run}: {what}; expected a run folder made by collect or import"
         ) from error

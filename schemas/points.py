@@ -9,6 +9,8 @@ OUTCOMES = (DONE, REFUSED, OUT_OF_MEMORY, INTERRUPTED)
 LONG_GENERATION = "long generation"
 RESTED, HOT = "rested", "hot"
 SAMPLER_OFF, SAMPLER_ON = "sampler off", "sampler on"
+# Requests with a shared prefix, the first with it and later ones; and prompts of their own.
+FIRST, LATER, UNIQUE = "first", "later", "unique"
 
 
 class Points(Table):
@@ -21,7 +23,7 @@ class Points(Table):
     engine = Column(TEXT, "What ran the model, as --engine names it.")
     attention = Column(TEXT, "Attention implementation asked for.")
     dtype = Column(TEXT, "Type of weights and activations, as torch names it.")
-    batch = Column(INT32, "Sequences run together.", "sequences")
+    batch = Column(INT32, "Sequences run together; of a server, requests in flight.", "sequences")
     context_tokens = Column(INT64, "Tokens in the cache before the first timed step.", "tokens")
     prompt_tokens = Column(INT64, "Tokens of the prompt.", "tokens")
     new_tokens = Column(INT64, "Tokens generated in a request.", "tokens")

@@ -12,10 +12,12 @@ from pathlib import Path
 import polars as pl
 
 from whichwall.schemas.ceilings import Ceilings
-from whichwall.schemas.folder import rank_files, read_schema
+from whichwall.schemas.completions import Completions
+from whichwall.schemas.errors import InputError
+from whichwall.schemas.folder import file_facts, rank_files, read_schema
 from whichwall.schemas.kernels import Kernels
 from whichwall.schemas.launches import Launches
-from whichwall.schemas.manifest import Manifest, read_manifest
+from whichwall.schemas.manifest import FILE, Manifest, read_manifest
 from whichwall.schemas.ops import Ops
 from whichwall.schemas.overheads import Overheads
 from whichwall.schemas.parts import Parts
@@ -25,9 +27,11 @@ from whichwall.schemas.ranges import Ranges
 from whichwall.schemas.requests import Requests
 from whichwall.schemas.samples import Samples
 from whichwall.schemas.table import Table
+from whichwall.schemas.tokens import Tokens
 
 RUN_TABLES: tuple[type[Table], ...] = (
-    Points, Passes, Requests, Parts, Kernels, Launches, Ops, Ranges, Overheads, Samples, Ceilings,
+    Points, Passes, Requests, Completions, Tokens, Parts, Kernels, Launches, Ops, Ranges, Overheads,
+    Samples, Ceilings,
 )  # fmt: skip
 
 
@@ -68,10 +72,31 @@ class Run:
         """Read the manifest; tables are read when asked for."""
         self.path = path
         self.manifest: Manifest = read_manifest(path)
+        self._checked: set[Path] = set()
 
     def scan(self, table: type[Table]) -> pl.LazyFrame:
-        """Return one table, all ranks together."""
-        return scan(self.path, table)
+        """Return one table, all ranks together.
+
+        Raises:
+            InputError: a file is not the one that run.json vouches for, or is not this table.
+            VersionError: a file is newer than this code.
+        """
+        rows = scan(self.path, table)
+        for path in rank_files(self.path, table):
+            self._check(path)
+        return rows
+
+    def _check(self, path: Path) -> None:
+        """Compare a file's checksum, once: at some damage polars panics rather than fails."""
+        said = self.manifest.files.get(path.name)
+        if said is None or path in self._checked:
+            return
+        if file_facts(path, said.rows) != said:
+            raise InputError(
+                f"{path}: is damaged, or not the file whose size and SHA-256 {FILE} states; "
+                "copy or collect the run again"
+            )
+        self._checked.add(path)
 
     @property
     def points(self) -> pl.LazyFrame:
@@ -87,6 +112,16 @@ class Run:
     def requests(self) -> pl.LazyFrame:
         """Whole requests, text to text."""
         return self.scan(Requests)
+
+    @property
+    def completions(self) -> pl.LazyFrame:
+        """Requests to a server."""
+        return self.scan(Completions)
+
+    @property
+    def tokens(self) -> pl.LazyFrame:
+        """When their tokens came."""
+        return self.scan(Tokens)
 
     @property
     def parts(self) -> pl.LazyFrame:

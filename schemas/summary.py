@@ -19,6 +19,7 @@ from whichwall.schemas.experiments import (
 from whichwall.schemas.knee import Knee
 from whichwall.schemas.model import Model
 from whichwall.schemas.moves import Move
+from whichwall.schemas.serving import PrefixReuse, Served
 from whichwall.schemas.turns import Turns
 
 VERSION = 1
@@ -253,6 +254,8 @@ class Summary(msgspec.Struct, frozen=True):
     account: list[Account] = []  # one per group of traced steps
     moves: list[Move] = []  # of the step that the verdict speaks of
     turns: Turns | None = None  # where along a sweep the wall changes
+    serving: list[Served] = []  # one per point of a run that measured a server
+    prefix: PrefixReuse | None = None
 
     def encode(self) -> bytes:
         """Return the text of summary.json, indented and ending in a newline."""

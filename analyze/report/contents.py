@@ -21,7 +21,7 @@ from whichwall.analyze.report import (
 from whichwall.analyze.report.answer import headline, verdict_in_words
 from whichwall.analyze.report.document import Answer, Block, Document, Heading, Paragraph
 from whichwall.analyze.report.experiments.experiment import Experiment
-from whichwall.analyze.report.experiments.modes import EXPERIMENTS
+from whichwall.analyze.report.experiments.modes import experiment_of
 from whichwall.analyze.report.inputs import ReportInputs
 from whichwall.analyze.report.subject import Subject, subject
 from whichwall.schemas.experiments import BATCH, CEILINGS, CLOCKS, CONTEXT, LADDER, PROMPT
@@ -33,7 +33,7 @@ RATED = {BATCH, CEILINGS, CONTEXT, LADDER, PROMPT}
 def contents(inputs: ReportInputs, figures: Collection[str]) -> Document:
     """Return the report of a run; `figures` names the charts that it may show."""
     shown = set(figures)
-    experiment = EXPERIMENTS.get(inputs.manifest.mode)
+    experiment = experiment_of(inputs)
     if experiment is None:
         blocks = _wall(inputs, subject(inputs), shown)
     else:
@@ -47,7 +47,7 @@ def contents(inputs: ReportInputs, figures: Collection[str]) -> Document:
 
 def said(inputs: ReportInputs) -> str:
     """Answer what the run was made for: its mode's question, else which wall it stands at."""
-    experiment = EXPERIMENTS.get(inputs.manifest.mode)
+    experiment = experiment_of(inputs)
     return experiment.answer(inputs) if experiment else verdict_in_words(inputs)
 
 

@@ -18,7 +18,7 @@ from whichwall.analyze.phase_shares import phase_shares
 from whichwall.analyze.quantities import count, duration, percent, several, whole_percent, with_unit
 from whichwall.analyze.report.conditions import slowdowns, spoken
 from whichwall.analyze.report.experiments.clocks import verdict
-from whichwall.analyze.report.experiments.modes import EXPERIMENTS
+from whichwall.analyze.report.experiments.modes import experiment_of
 from whichwall.analyze.report.inputs import ReportInputs
 from whichwall.analyze.report.subject import Subject, subject
 from whichwall.analyze.report.wall_figures import (
@@ -55,7 +55,7 @@ _TAKEN_BY = {
 def charts(inputs: ReportInputs) -> dict[str, ChartType]:
     """Return the charts by name, in the order in which a report shows them; without data, none."""
     chosen = subject(inputs)
-    experiment = EXPERIMENTS.get(inputs.manifest.mode)
+    experiment = experiment_of(inputs)
     floor = inputs.summary.floors
     drawn = {
         **(experiment.charts(inputs) if experiment else {}),

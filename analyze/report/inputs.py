@@ -5,11 +5,13 @@ from functools import partial
 
 import polars as pl
 
+from whichwall.schemas.completions import Completions
 from whichwall.schemas.manifest import Manifest
 from whichwall.schemas.requests import Requests
 from whichwall.schemas.run import frame
 from whichwall.schemas.summary import Summary
 from whichwall.schemas.sweep import Sweep
+from whichwall.schemas.tokens import Tokens
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class ReportInputs:
     passes: pl.DataFrame
     points: pl.DataFrame
     requests: pl.DataFrame = field(default_factory=partial(frame, Requests, []))
+    completions: pl.DataFrame = field(default_factory=partial(frame, Completions, []))
+    tokens: pl.DataFrame = field(default_factory=partial(frame, Tokens, []))
 
     @property
     def sweep(self) -> pl.DataFrame:

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from whichwall.analyze.groups import FROM_PASSES
+from whichwall.analyze.groups import FROM_COMPLETIONS, FROM_PASSES
 from whichwall.analyze.processes import ONE_POINT
 from whichwall.analyze.quantities import (
     NOT_KNOWN,
@@ -112,6 +112,8 @@ def _how(inputs: ReportInputs, group: StepGroup) -> str:
         return f"{said}The clean step is {NOT_KNOWN}. {no_clean_reason(inputs.summary)}"
     passes = _clean_passes(inputs.passes, group)
     source = "one given by hand"
+    if group.clean_from == FROM_COMPLETIONS:
+        source = "the time per token (TPOT) of the requests of this run"
     if group.clean_from == FROM_PASSES and passes:
         source = f"the median of {several(passes, 'pass of this run', 'passes of this run')}"
     said += f"The clean step is {source}."

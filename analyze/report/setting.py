@@ -21,6 +21,7 @@ def setting(inputs: ReportInputs, subject: Subject) -> list[Block]:
     rows: list[tuple[Text, Text]] = [
         ("model", _model(inputs.summary.model or manifest.model, manifest)),
         *_dimensions(inputs.summary),
+        *_server(manifest),
         ("GPU", _gpus(manifest.gpus)),
         *_point(inputs, subject),
         ("mode", Code(manifest.mode)),
@@ -65,6 +66,21 @@ def _dimensions(summary: Summary) -> list[tuple[Text, Text]]:
     if summary.reference is not None:
         rows.append(("reference", ("roles of graph replays by ", Code(summary.reference))))
     return rows
+
+
+def _server(manifest: Manifest) -> list[tuple[Text, Text]]:
+    """Return where the server was that was measured, and what it says of itself."""
+    found = manifest.server
+    if found is None:
+        return []
+    said = [f"serves {found.model}"]
+    if found.made_by or found.version:
+        said.append(" ".join(("by", found.made_by or "an unnamed maker", found.version or "")))
+    if found.longest_tokens is not None:
+        said.append(f"takes {found.longest_tokens:,} tokens")
+    said.append("asked with token ids" if found.prompts == "ids" else "asked with text")
+    where = "on this machine" if found.is_here else "on another machine"
+    return [("server", (Code(found.url), f", {where}: {', '.join(s.strip() for s in said)}"))]
 
 
 def _gpus(gpus: list[Gpu]) -> Text:

@@ -8,10 +8,14 @@ from whichwall.analyze.report.experiments import (
     context,
     ladder,
     output,
+    prefix,
     prompt,
     request,
+    serving,
     tax,
 )
+from whichwall.analyze.report.experiments.experiment import Experiment
+from whichwall.analyze.report.inputs import ReportInputs
 from whichwall.schemas import experiments as names
 
 EXPERIMENTS = {
@@ -25,4 +29,13 @@ EXPERIMENTS = {
     names.CEILINGS: ceilings.EXPERIMENT,
     names.CLOCKS: clocks.EXPERIMENT,
     names.TAX: tax.EXPERIMENT,
+    names.PREFIX: prefix.EXPERIMENT,
 }
+
+
+def experiment_of(inputs: ReportInputs) -> Experiment | None:
+    """Return the page of a run: that of its mode, or of a server in whatever mode it was asked."""
+    mode = inputs.manifest.mode
+    if inputs.summary.serving and mode != names.PREFIX:
+        return serving.EXPERIMENT
+    return EXPERIMENTS.get(mode)

@@ -1,0 +1,1 @@
+"""Measure a running server from outside, by its completions API and a stopwatch: no torch."""
