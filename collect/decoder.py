@@ -1,13 +1,41 @@
 """One pass of a decoder: the same two calls whatever transformers calls its cache."""
 
 import inspect
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol, Self
 
 import torch
+
+from whichwall.collect.device import Device
+from whichwall.collect.passes import PassLog
+from whichwall.collect.profiler import TraceSession
+from whichwall.schemas.manifest import ProfilerFacts
 
 # transformers 5.24 renamed the cache; older releases know the second name only.
 CACHE_NAMES = ("cache", "past_key_values")
 LAST_LOGITS = "logits_to_keep"
+
+
+class Session(Protocol):
+    """One recording by a profiler: a block, inside which `start` and `stop` enclose it."""
+
+    def __enter__(self) -> Self:
+        """Prepare; nothing records yet."""
+
+    def __exit__(self, *ended: Any) -> None:
+        """Leave no profiler running."""
+
+    def start(self) -> None:
+        """Begin to record."""
+
+    def stop(self) -> None:
+        """End the recording."""
+
+    def export(self, path: Path) -> None:
+        """Write the trace into a file."""
+
+    def facts(self) -> ProfilerFacts:
+        """Return how the trace was taken."""
 
 
 class Decoder:
@@ -35,6 +63,16 @@ class Decoder:
 
     def renew(self) -> None:
         """Make anew what a profiler that started since could not see: captured graphs."""
+
+    def make_log(
+        self, device: Device, batch: int | None, *, point: int = 0, visit: int | None = None
+    ) -> PassLog:
+        """Return a log that times passes of this decoder."""
+        return PassLog(device, batch, point=point, visit=visit)
+
+    def trace_session(self, device: Device) -> Session:
+        """Return a session of the profiler that can see these passes."""
+        return TraceSession(device)
 
     def prefill(self, tokens: torch.Tensor) -> tuple[torch.Tensor, Any]:
         """Run a prompt of shape (batch, length); return next tokens (batch, 1) and the cache."""

@@ -1,19 +1,16 @@
 """Facts about the machine, by named fields: no variables, no paths, no host name."""
 
-import os
 import platform
-from pathlib import Path
 
 import torch
 
 from whichwall.collect import nvml
 from whichwall.collect.device import Device
+from whichwall.collect.host import cpu_name, usable_cores
 from whichwall.collect.packages import package_version
 from whichwall.collect.smi_health import divided_card
 from whichwall.schemas.diagnostics import Diagnostic
 from whichwall.schemas.manifest import Environment, Gpu
-
-CPU_FACTS = Path("/proc/cpuinfo")
 
 
 def read_environment() -> Environment:
@@ -30,23 +27,6 @@ def read_environment() -> Environment:
         cuda_driver=driver.cuda if driver else None,
         driver=driver.version if driver else None,
     )
-
-
-def cpu_name() -> str | None:
-    """Return the processor's own name for itself."""
-    try:
-        lines = CPU_FACTS.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return platform.processor() or None
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or None
-
-
-def usable_cores() -> int | None:
-    """Return the cores that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count()
 
 
 def read_gpu(device: Device) -> Gpu | None:

@@ -54,9 +54,9 @@ def run_fresh(function: str, spec: Json, folder: Path, seconds: float) -> Any:
     except subprocess.TimeoutExpired as error:
         raise CollectError(f"its process did not end within {seconds:.0f} s") from error
     finally:
-        _end(process)
+        end(process)
     if not result.is_file():
-        raise CollectError(_how_it_ended(process.returncode, said))
+        raise CollectError(how_it_ended(process.returncode, said))
     found: Json = json.loads(result.read_bytes())
     result.unlink()
     if ERROR in found:
@@ -64,18 +64,19 @@ def run_fresh(function: str, spec: Json, folder: Path, seconds: float) -> Any:
     return found[VALUE]
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end(process: subprocess.Popen[bytes]) -> None:
     """Kill the process and whatever it started; an ended one has at most helpers left."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    for pipe in (process.stdin, process.stderr):
+    for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:
             with suppress(BrokenPipeError):
                 pipe.close()
 
 
-def _how_it_ended(status: int, said: bytes) -> str:
+def how_it_ended(status: int, said: bytes) -> str:
+    """Return in a sentence how a process ended, with the last line that it wrote."""
     lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
     cause = f" ({lines[-1][:LONGEST_CAUSE]})" if lines else ""
     how = f"with status {status}" if status >= 0 else f"by signal {-status}"

@@ -13,12 +13,11 @@ from typing import Any
 import msgspec
 import torch
 
-from whichwall.collect.engines.make import make_decoder
+from whichwall.collect.engines.make import build_for, close, expect, make_decoder
 from whichwall.collect.failures import explained
-from whichwall.collect.models import build, forced_attention
+from whichwall.collect.models import forced_attention
 from whichwall.collect.nvml import open_gpu
 from whichwall.collect.options import CollectOptions
-from whichwall.collect.passes import PassLog
 from whichwall.collect.processes import Block, Processes, joined
 from whichwall.collect.progress import Reporter, reporting
 from whichwall.collect.request import Request, resolve, single_point
@@ -106,11 +105,12 @@ def measure(spec: dict[str, Any], folder: Path) -> Any:
 
 def _measure(request: Request, process: int) -> Found:
     device, plan, options = request.device, request.plan, request.options
-    built = build(request.source, device, request.dtype, options.attention)
+    built = build_for(options.engine, request.source, device, request.dtype, options.attention)
     point = single_point(request, built)
-    log = PassLog(device, point.batch, visit=process)
+    expect(built, [point])
     prompt = random_prompt(point.batch, point.prompt_tokens, built.facts.vocab, device.torch)
     decoder = make_decoder(point.engine, built.module, device)
+    log = decoder.make_log(device, point.batch, visit=process)
     workload = Workload(decoder, log, prompt, point.new_tokens)
     with (
         torch.no_grad(),
@@ -123,5 +123,6 @@ def _measure(request: Request, process: int) -> Found:
         workload.repeat(passes.WARMUP, plan.warmup_s, 1, reporter)
         workload.repeat(passes.CLEAN, plan.clean_s, 1, reporter)
         sampled = sampler.finish()
+    close(built)
     block = Block(sampler.why_none, sampled.rows, sampled.facts, sampled.diagnostics)
     return Found(log.rows, block)

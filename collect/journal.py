@@ -5,7 +5,7 @@ it; a last line that was only half written is dropped, and its visit measured ag
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -15,7 +15,9 @@ import msgspec
 
 from whichwall.collect.options import CollectOptions
 from whichwall.schemas.destination import plain
-from whichwall.schemas.errors import InputError, UsageError
+from whichwall.schemas.diagnostics import Diagnostic
+from whichwall.schemas.errors import CollectError, InputError, UsageError, WhichwallError
+from whichwall.schemas.manifest import EngineFacts
 from whichwall.schemas.model import Model
 from whichwall.schemas.partial import lock_folder
 from whichwall.schemas.points import DONE
@@ -31,11 +33,12 @@ class Bench(msgspec.Struct, frozen=True):
     """What must be the same for a sweep to go on: software, device and model."""
 
     whichwall: str
-    torch: str
+    torch: str | None
     transformers: str | None
     device: str
     gpu_uuid: str | None
-    model: Model
+    model: Model | None
+    served_model: str | None = None  # by its name at a server, which is then the device
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -56,7 +59,10 @@ class Visit(msgspec.Struct, frozen=True):
     reason: str | None = None
     setup_ns: int | None = None
     memory_bytes: int | None = None
+    engine: EngineFacts | None = None
     passes: list[Row] = []
+    completions: list[Row] = []
+    tokens: list[Row] = []
     samples: list[Row] = []  # since the visit before
 
 
@@ -77,14 +83,19 @@ class Journal:
 
     def has(self, point: int, visit: int) -> bool:
         """Tell whether this visit needs no measuring: it is here, or its point has ended."""
-        mine = [one for one in self.visits if one.point == point]
-        return any(one.visit == visit or one.outcome != DONE for one in mine)
+        return is_made(self.visits, point, visit)
 
     def remove(self) -> None:
         """Remove the journal; its folder stays if somebody has put something into it."""
         (self.folder / FILE).unlink(missing_ok=True)
         with suppress(OSError):
             self.folder.rmdir()
+
+
+def is_made(visits: Sequence[Visit], point: int, visit: int) -> bool:
+    """Tell whether a visit needs no measuring: it was made, or its point has ended."""
+    mine = [one for one in visits if one.point == point]
+    return any(one.visit == visit or one.outcome != DONE for one in mine)
 
 
 def folder_of(out: Path) -> Path:
@@ -226,6 +237,34 @@ def refuse_another(journal: Journal, here: Header) -> None:
             )
     if before.points != here.points:
         raise UsageError(f"{journal.out}: was begun with other points; start anew with --overwrite")
+
+
+def find_resumed(resumed: int | None, visits: int) -> list[Diagnostic]:
+    """Return a note if an earlier process had made the first visits."""
+    if resumed is None:
+        return []
+    text = (
+        f"the sweep was interrupted after {resumed} of {visits} visits and went on later: "
+        "in between, the state of card and host may have changed"
+    )
+    return [Diagnostic("sweep_resumed", "info", resumed, text)]
+
+
+@contextmanager
+def resumable(journal: Journal) -> Iterator[None]:
+    """Say how to go on when the block ends early; a journal without a visit is removed."""
+    try:
+        yield
+    except (KeyboardInterrupt, WhichwallError) as error:
+        # What is on disk counts: an interrupt may come between writing a visit and knowing it.
+        if not (visits := resume(journal.out).visits):
+            journal.remove()
+            raise
+        kept_visits = "1 visit is" if len(visits) == 1 else f"{len(visits)} visits are"
+        on = f"{kept_visits} kept; go on with --resume {journal.out}"
+        if isinstance(error, WhichwallError):
+            raise CollectError(f"{error}; {on}") from error
+        raise KeyboardInterrupt(f"interrupted; {on}") from error
 
 
 def _append(path: Path, line: bytes) -> None:

@@ -137,6 +137,24 @@ def build(source: Source, device: Device, dtype: torch.dtype, attention: str) ->
     return Built(module, facts, attention if attention != "auto" else used)
 
 
+def describe(source: Source, dtype: torch.dtype) -> tuple[Any, Model]:
+    """Return a model's config, with the name of its class, and its dimensions; no weight is made.
+
+    Raises:
+        CollectError: transformers does not know it, or its dimensions say another number of
+            parameters than it would have.
+    """
+    with _explained(source.name):
+        _silence()
+        config = _transformers_config(source)
+        module = _unfilled(config, {"dtype": dtype}, torch.device("meta"))
+    config.architectures = [type(module).__name__]
+    facts = _facts(source, config, module, dtype)
+    if facts.quantization is not None:
+        facts = msgspec.structs.replace(facts, weight_bytes=None)
+    return config, facts
+
+
 def _silence() -> None:
     """Keep libraries off stderr: what fails in the end is said there, once, by us."""
     from transformers.utils import logging as transformers_logging
@@ -157,15 +175,20 @@ def _transformers_config(source: Source) -> Any:
 
 
 def _random(config: Any, options: dict[str, Any], device: Device) -> Any:
+    module = _unfilled(config, options, device.torch)
+    _fill(module, device)
+    return module
+
+
+def _unfilled(config: Any, options: dict[str, Any], place: torch.device) -> Any:
     from transformers import AutoModelForCausalLM
     from transformers.initialization import no_init_weights
 
-    with torch.device(device.torch), no_init_weights():
+    with torch.device(place), no_init_weights():
         module = AutoModelForCausalLM.from_config(config, **options)  # type: ignore[no-untyped-call]
     # Without initialisation the head is not tied either: 630 million parameters for
     # qwen2.5-0.5b in place of 494, and as many bytes too many.
     module.tie_weights()
-    _fill(module, device)
     return module
 
 

@@ -58,8 +58,7 @@ class PassLog:
         In the profiled stage it is under an annotation that a trace will show, which holds the
         wait at the end too, so that the pass's last kernel is in it.
         """
-        index = self._next[stage]
-        self._next[stage] += 1
+        index = self._number(stage)
         label = (
             torch.profiler.record_function(annotation(phase, index))
             if stage == PROFILED
@@ -74,6 +73,25 @@ class PassLog:
             self._mark(1)
             self.device.synchronize()
         wall_ns = time.perf_counter_ns() - begin
+        times = (start_ns, wall_ns, self._between())
+        self._add(stage, phase, index, times, tokens=tokens, context=context)
+
+    def add(
+        self, stage: str, phase: str, start_ns: int, wall_ns: int, *, tokens: int, context: int
+    ) -> None:
+        """Add the row of a pass that something else has timed, on the host alone."""
+        times = (start_ns, wall_ns, None)
+        self._add(stage, phase, self._number(stage), times, tokens=tokens, context=context)
+
+    def _number(self, stage: str) -> int:
+        self._next[stage] += 1
+        return self._next[stage] - 1
+
+    def _add(
+        self, stage: str, phase: str, index: int, times: tuple[int, int, int | None], *,
+        tokens: int | None, context: int | None,
+    ) -> None:  # fmt: skip
+        start_ns, wall_ns, gpu_ns = times
         self.rows.append(
             {
                 Passes.point: self.point,
@@ -84,7 +102,7 @@ class PassLog:
                 Passes.visit: self.visit,
                 Passes.start_ns: start_ns,
                 Passes.wall_ns: wall_ns,
-                Passes.gpu_ns: self._between(),
+                Passes.gpu_ns: gpu_ns,
                 Passes.batch: self.batch,
                 Passes.tokens: tokens,
                 Passes.context_tokens: context,

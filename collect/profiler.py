@@ -40,7 +40,7 @@ class TraceSession:
         self.activities = [ProfilerActivity.CPU]
         if device.is_gpu:
             self.activities.append(ProfilerActivity.CUDA)
-            _tear_down_afterwards()
+            tear_down_afterwards()
         # One cycle is all there is; saying so keeps torch from warning of lost earlier ones.
         self._profile = profile(activities=self.activities, record_shapes=True, acc_events=True)
         self._recording = False
@@ -52,7 +52,7 @@ class TraceSession:
         CUPTI of an earlier session is taken down within the next CUDA calls; a session that
         starts before that records no kernel.
         """
-        self._launch_a_few()
+        launch_a_few(self.device)
         self._profile.prepare_trace()
         return self
 
@@ -62,14 +62,7 @@ class TraceSession:
         with _without_noise():
             self._profile.start_trace()
         self._recording = True
-        self._launch_a_few()
-
-    def _launch_a_few(self) -> None:
-        if self.device.is_gpu:
-            scratch = torch.zeros(1, device=self.device.torch)
-            for _ in range(LEADING_KERNELS):
-                scratch.add_(1)
-        self.device.synchronize()
+        launch_a_few(self.device)
 
     def stop(self) -> None:
         """End the recording; the GPU has finished everything first."""
@@ -104,20 +97,34 @@ class TraceSession:
             raise OSError(errno.ENOSPC, "the profiler could not write its trace", str(path))
 
     def facts(self) -> ProfilerFacts:
-        """Return how the trace was taken, with CUPTI's variables as they are now.
-
-        torch itself may have changed them while the profiler started.
-        """
-        return ProfilerFacts(
-            activities=[activity.name for activity in self.activities],
-            record_shapes=True,
-            with_stack=False,
-            teardown_cupti=os.environ.get(TEARDOWN),
-            disable_cupti_lazy_reinit=os.environ.get(NO_LAZY_REINIT),
-        )
+        """Return how the trace was taken."""
+        return profiler_facts([one.name for one in self.activities], record_shapes=True)
 
 
-def _tear_down_afterwards() -> None:
+def profiler_facts(activities: list[str], *, record_shapes: bool) -> ProfilerFacts:
+    """Return how a trace was taken, with CUPTI's variables as they are now.
+
+    torch itself may have changed them while the profiler started.
+    """
+    return ProfilerFacts(
+        activities=activities,
+        record_shapes=record_shapes,
+        with_stack=False,
+        teardown_cupti=os.environ.get(TEARDOWN),
+        disable_cupti_lazy_reinit=os.environ.get(NO_LAZY_REINIT),
+    )
+
+
+def launch_a_few(device: Device) -> None:
+    """Launch kernels that may be lost without harm, on a GPU, and wait for them."""
+    if device.is_gpu:
+        scratch = torch.zeros(1, device=device.torch)
+        for _ in range(LEADING_KERNELS):
+            scratch.add_(1)
+    device.synchronize()
+
+
+def tear_down_afterwards() -> None:
     """Have CUPTI taken down after the session, or every later launch stays slower.
 
     It must be asked for before the first session; what the caller has set is left alone.
@@ -125,6 +132,15 @@ def _tear_down_afterwards() -> None:
     version = torch.version.cuda
     if version and tuple(map(int, version.split(".")[:2])) >= TEARDOWN_CUDA:
         os.environ.setdefault(TEARDOWN, "1")
+
+
+def stay_attached() -> None:
+    """Keep CUPTI from session to session in this process, where nothing is timed any more.
+
+    Graphs that were captured before may crash a profiler that comes back; what the caller has set
+    is left alone.
+    """
+    os.environ.setdefault(TEARDOWN, "0")
 
 
 @contextmanager

@@ -17,11 +17,18 @@ import torch
 from whichwall.collect.ceilings import CeilingLog, measure_matmul, measure_streams_and_launches
 from whichwall.collect.device import Device, dtype_name
 from whichwall.collect.energy import metered
-from whichwall.collect.engines.make import make_decoder
+from whichwall.collect.engines.make import (
+    build_for,
+    close,
+    engine_facts,
+    expect,
+    how_it_starts,
+    make_decoder,
+)
 from whichwall.collect.environment import find_sharing, read_environment, read_gpu
 from whichwall.collect.failures import explained
 from whichwall.collect.further import find_unstable_processes, with_further
-from whichwall.collect.models import Built, build, forced_attention
+from whichwall.collect.models import Built, forced_attention
 from whichwall.collect.node_idle import measure_node_idle, time_replay
 from whichwall.collect.nvml import open_gpu
 from whichwall.collect.options import (
@@ -32,9 +39,7 @@ from whichwall.collect.options import (
     command_line,
 )
 from whichwall.collect.parts import FULL_S, IN_PARTS, QUICK_S, measure_parts
-from whichwall.collect.passes import PassLog
 from whichwall.collect.point import Point
-from whichwall.collect.profiler import TraceSession
 from whichwall.collect.progress import Reporter, reporting
 from whichwall.collect.request import Request, default_writer, origin, resolve, single_point
 from whichwall.collect.role_check import record_roles
@@ -87,11 +92,12 @@ def _measure(request: Request, folder: Path, reporter: Reporter) -> tuple[Measur
     """Build the model and run every stage under the sampler; nothing keeps the model after it."""
     device, plan, options = request.device, request.plan, request.options
     reporter.stage(f"building {request.source.name}")
-    built = build(request.source, device, request.dtype, options.attention)
+    built = build_for(options.engine, request.source, device, request.dtype, options.attention)
     point = single_point(request, built)
-    log = PassLog(device, point.batch, visit=0 if options.repeat > 1 else None)
+    expect(built, [point])
     prompt = random_prompt(point.batch, point.prompt_tokens, built.facts.vocab, device.torch)
     decoder = make_decoder(point.engine, built.module, device)
+    log = decoder.make_log(device, point.batch, visit=0 if options.repeat > 1 else None)
     workload = Workload(decoder, log, prompt, point.new_tokens)
     ceilings = CeilingLog(device)
     # Gradients are off as in generation, which uses this rather than inference mode.
@@ -102,7 +108,7 @@ def _measure(request: Request, folder: Path, reporter: Reporter) -> tuple[Measur
     ):
         reporter.stage("starting nvidia-smi")
         sampler.start()
-        reporter.stage(f"making {point.engine} ready")
+        reporter.stage(how_it_starts(point.engine, device))
         setup_ns = _make_ready(workload, point, device)
         reporter.stage("warming up")
         workload.repeat(passes.WARMUP, plan.warmup_s, 1, reporter)
@@ -126,6 +132,8 @@ def _measure(request: Request, folder: Path, reporter: Reporter) -> tuple[Measur
         sampled = sampler.finish()
         reporter.stage("recording what tells and checks roles")
         asides = _record_asides(request, built, point, prompt, folder)
+    facts = engine_facts(built)
+    close(built)
     gpu = read_gpu(device)
     measured = Measured(
         points=[row, *(_aside_row(row, number) for number in asides)],
@@ -134,6 +142,7 @@ def _measure(request: Request, folder: Path, reporter: Reporter) -> tuple[Measur
         ceilings=ceilings.rows,
         samples=sampled,
         energy=meter.facts,
+        engine=facts,
         traces=[trace],
         role_trace=asides.get(ROLE_CHECK),
         reference_trace=asides.get(REFERENCE),
@@ -165,7 +174,7 @@ def _measure_parts(
 
 def profile(workload: Workload, plan: Plan, device: Device, path: Path) -> TakenTrace:
     """Record the profiled passes of a workload into a file."""
-    with TraceSession(device) as session:
+    with workload.decoder.trace_session(device) as session:
         workload.decoder.renew()
         workload.warm_profiled(plan)
         session.start()
@@ -184,7 +193,7 @@ def _record_asides(
     if teller := TOLD_BY.get(point.engine):
         decoder = make_decoder(teller, built.module, device)
         decoder.make_ready(prompt, point.new_tokens)
-        log = PassLog(device, point.batch, point=REFERENCE)
+        log = decoder.make_log(device, point.batch, point=REFERENCE)
         workload = Workload(decoder, log, prompt, point.new_tokens)
         path = folder / REFERENCE_TRACE_FILE
         taken[REFERENCE] = profile(workload, REFERENCE_PLAN, device, path)

@@ -2,12 +2,13 @@
 
 Odd rounds go through the points backwards. All clean visits come before any profiler; then the
 model is freed, the device's limits are measured, and a few points are traced, each in a fresh
-process. A journal on disk holds every finished visit, and an interrupted sweep goes on from it.
+process. vLLM as a rung of the ladder has a process of its own for all its visits. A journal on disk
+holds every finished visit, and an interrupted sweep goes on from it.
 """
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,17 +18,18 @@ from whichwall import __version__
 from whichwall.collect import journal as journals
 from whichwall.collect.ceilings import CeilingLog, measure_matmul, measure_streams_and_launches
 from whichwall.collect.device import Device, dtype_name
-from whichwall.collect.engines.make import NEEDS_GPU
+from whichwall.collect.engines.make import NEEDS_GPU, build_for, close, expect, how_it_starts
 from whichwall.collect.environment import find_sharing, read_environment, read_gpu
 from whichwall.collect.failures import explained
 from whichwall.collect.journal import Bench, Header, Journal
-from whichwall.collect.models import Built, build
+from whichwall.collect.models import Built
 from whichwall.collect.node_idle import FOURTH, hold_graphs, measure_node_idle, time_replay
 from whichwall.collect.nvml import open_gpu
-from whichwall.collect.options import CollectOptions, command_line
+from whichwall.collect.options import VLLM, CollectOptions, command_line
 from whichwall.collect.packages import package_version
 from whichwall.collect.progress import Reporter, reporting
 from whichwall.collect.request import Request, default_writer, origin, resolve
+from whichwall.collect.rung import Rung
 from whichwall.collect.sampler import Sampler
 from whichwall.collect.sweep_points import (
     COMPILED,
@@ -39,7 +41,6 @@ from whichwall.collect.sweep_points import (
     values_of,
 )
 from whichwall.collect.sweep_results import (
-    find_resumed,
     find_unstable_points,
     point_row,
     points_done,
@@ -47,10 +48,9 @@ from whichwall.collect.sweep_results import (
 )
 from whichwall.collect.traced import Traced, in_one_process, take_traces
 from whichwall.collect.visits import Visitor, forget_compiled, give_back, room_to_compile
-from whichwall.collect.workload import FULL_VISITS, QUICK_VISITS
+from whichwall.collect.workload import visits_of
 from whichwall.collect.writing import Measured, Row, write_run
 from whichwall.schemas.diagnostics import Diagnostic
-from whichwall.schemas.errors import CollectError, WhichwallError
 from whichwall.schemas.experiments import ATTENTION, LADDER
 from whichwall.schemas.folder import RunWriter
 
@@ -78,7 +78,7 @@ def run(options: CollectOptions, writer: RunWriter | None) -> Path:
     ):
         reporter.stage(f"building {request.source.name}")
         sweep = _prepare(request, writer.out)
-        with _resumable(sweep.journal), explained(options, what, writer.out):
+        with journals.resumable(sweep.journal), explained(options, what, writer.out):
             path = _collect(sweep, writer, reporter)
         sweep.journal.remove()
         return path
@@ -109,8 +109,9 @@ def _prepare(request: Request, out: Path) -> _Sweep:
     options, device = request.options, request.device
     # Backends are tried one after another, in a model that is built as it comes.
     attention = "auto" if options.mode == ATTENTION else options.attention
-    built = build(request.source, device, request.dtype, attention)
+    built = build_for(options.engine, request.source, device, request.dtype, attention)
     planned = plan_points(options, device, built.facts, built.attention)
+    expect(built, [one.point for one in planned if not one.refused])
     if any(one.point.engine in COMPILED and not one.refused for one in planned):
         room_to_compile(len(planned))
     header = Header(
@@ -145,23 +146,6 @@ def _bench(request: Request, built: Built) -> Bench:
     )
 
 
-@contextmanager
-def _resumable(journal: Journal) -> Iterator[None]:
-    """Say how to go on when the block ends early; a journal without a visit is removed."""
-    try:
-        yield
-    except (KeyboardInterrupt, WhichwallError) as error:
-        # What is on disk counts: an interrupt may come between writing a visit and knowing it.
-        if not (visits := journals.resume(journal.out).visits):
-            journal.remove()
-            raise
-        kept = "1 visit is" if len(visits) == 1 else f"{len(visits)} visits are"
-        on = f"{kept} kept; go on with --resume {journal.out}"
-        if isinstance(error, WhichwallError):
-            raise CollectError(f"{error}; {on}") from error
-        raise KeyboardInterrupt(f"interrupted; {on}") from error
-
-
 def _collect(sweep: _Sweep, writer: RunWriter, reporter: Reporter) -> Path:
     """Visit, measure limits, trace, and write the run."""
     request, device = sweep.request, sweep.device
@@ -186,13 +170,14 @@ def _collect(sweep: _Sweep, writer: RunWriter, reporter: Reporter) -> Path:
                 ],
                 ceilings=ceilings.rows,
                 samples=replace(sampled, rows=sweep.earlier_samples + sampled.rows),
+                engine=next((one.engine for one in visits if one.engine is not None), None),
                 traces=[one.trace for one in traces],
                 gpu=gpu,
                 environment=read_environment(),
                 diagnostics=[
                     *find_sharing(device, gpu),
                     *find_unstable_points(sweep.mode, sweep.planned, visits),
-                    *find_resumed(sweep.resumed, len(visits)),
+                    *journals.find_resumed(sweep.resumed, len(visits)),
                     *failed,
                 ],
             )
@@ -204,35 +189,46 @@ def _visit_all(sweep: _Sweep, sampler: Sampler, reporter: Reporter) -> None:
     """Make every visit that is missing, note each in the journal, and free the model."""
     options, built = sweep.request.options, sweep.built
     assert built is not None
-    plan = QUICK_VISITS if options.quick else FULL_VISITS
     replaying = sum(one.point.engine in NEEDS_GPU for one in sweep.planned if not one.refused)
     # A sweep with that many graphs is in one state from its first visit on.
     graphs = hold_graphs(sweep.device) if sweep.device.is_gpu and replaying >= FOURTH else []
-    visitor = Visitor(sweep.device, built, plan)
-    wanted = [
-        (one.point, number)
-        for one, number in in_turn(sweep.planned, max(plan.visits, options.repeat))
-        if not sweep.journal.has(one.point.number, number)
-    ]
-    begin = time.monotonic()
     reporter.stage("visits")
-    noted = 0
-    for count, (point, number) in enumerate(wanted):
-        if sweep.journal.has(point.number, number):  # it has ended in an earlier round
-            continue
-        left = (time.monotonic() - begin) / count * (len(wanted) - count) if count else None
-        words = f"visit {count + 1} of {len(wanted)}: {called(sweep.mode, point)}"
-        reporter.part(words + _time_left(left), count, len(wanted))
-        found = visitor.visit(point, number, reporter)
-        samples = sampler.rows()
-        sweep.journal.add(msgspec.structs.replace(found, samples=samples[noted:]))
-        noted = len(samples)
-        # An error that the device cannot recover from ends the sweep, not only the point.
-        sweep.device.synchronize()
-    del visitor, built, graphs
+    with closing(Rung(options)) as rung:
+        away = {VLLM: rung.visit} if options.engine != VLLM else {}
+        _make_visits(
+            sweep, Visitor(sweep.device, built, visits_of(options), away), sampler, reporter
+        )
+    close(built)
+    del built, graphs
     sweep.built = None
     forget_compiled()
     give_back(sweep.device)
+
+
+def _make_visits(sweep: _Sweep, visitor: Visitor, sampler: Sampler, reporter: Reporter) -> None:
+    """Make the visits in turn; one whose point has ended in an earlier round is left out."""
+    options, journal = sweep.request.options, sweep.journal
+    wanted = [
+        (one.point, number)
+        for one, number in in_turn(sweep.planned, max(visitor.plan.visits, options.repeat))
+        if not journal.has(one.point.number, number)
+    ]
+    begin = time.monotonic()
+    noted = 0
+    for count, (point, number) in enumerate(wanted):
+        if journal.has(point.number, number):
+            continue
+        left = (time.monotonic() - begin) / count * (len(wanted) - count) if count else None
+        words = f"visit {count + 1} of {len(wanted)}: {called(sweep.mode, point)}"
+        if point.engine == VLLM and not any(one.engine for one in journal.visits):
+            words += f" ({how_it_starts(point.engine, sweep.device)})"
+        reporter.part(words + _time_left(left), count, len(wanted))
+        found = visitor.visit(point, number, reporter)
+        samples = sampler.rows()
+        journal.add(msgspec.structs.replace(found, samples=samples[noted:]))
+        noted = len(samples)
+        # An error that the device cannot recover from ends the sweep, not only the point.
+        sweep.device.synchronize()
 
 
 def in_turn(planned: Sequence[Planned], visits: int) -> Iterator[tuple[Planned, int]]:

@@ -6,17 +6,20 @@ from statistics import median
 
 from whichwall.collect.device import Device
 from whichwall.collect.engines.static_cache import SPARE_TOKENS
+from whichwall.collect.engines.vllm_model import AUTO
 from whichwall.collect.options import (
     BACKENDS,
     COMPILE,
     COMPILE_REDUCE_OVERHEAD,
     DEFAULT_PROMPT,
     EAGER,
-    ENGINES,
     LONG,
     OWN,
+    RUNGS,
+    VLLM,
     CollectOptions,
 )
+from whichwall.collect.packages import NO_VLLM, has_vllm
 from whichwall.collect.point import Point
 from whichwall.schemas.experiments import ATTENTION, BATCH, CONTEXT, LADDER, OUTPUT, PROMPT
 from whichwall.schemas.knee import LEAST_RISE, knee
@@ -38,7 +41,7 @@ VALUES: dict[str, dict[str, tuple[str, ...]]] = {
         "cuda": ("1", "2", "4", "8", "16", "32", "64", "128", "256", "512"),
         "cpu": ("1", "2", "4"),
     },
-    LADDER: dict.fromkeys(("cuda", "cpu"), ENGINES),
+    LADDER: dict.fromkeys(("cuda", "cpu"), RUNGS),
     ATTENTION: dict.fromkeys(("cuda", "cpu"), (*BACKENDS, OWN)),
 }
 # Shorter prompts than a single point's: a batch of hundreds has to fit.
@@ -63,10 +66,14 @@ class Planned:
 
 
 def values_of(options: CollectOptions, device: Device) -> list[str]:
-    """Return what the mode varies: as asked for, else the device's default."""
+    """Return what the mode varies: as asked for, else the device's default.
+
+    An engine that is not installed is no rung of a ladder, unless it is asked for.
+    """
     if options.values is not None:
         return options.asked_values()
-    return list(VALUES[options.mode][device.kind])
+    values = VALUES[options.mode][device.kind]
+    return [value for value in values if value != VLLM or has_vllm()]
 
 
 def plan_points(
@@ -87,6 +94,8 @@ def plan_points(
         refused = _beyond_positions(point, model)
         if point.engine in COMPILED and options.values is None and not device.is_gpu:
             refused = NOT_ON_CPU if options.mode == LADDER else refused
+        if point.engine == VLLM and not has_vllm():
+            refused = NO_VLLM
         planned.append(Planned(point, refused, once=value == LONG))
     return planned
 
@@ -115,7 +124,8 @@ def _varied(mode: str, base: Point, value: str, device: Device) -> Point:
         prompt, new = LONG_ANSWER[device.kind]
         return replace(base, prompt_tokens=prompt, new_tokens=new, label=LONG_GENERATION)
     if mode == LADDER:
-        return replace(base, engine=value, label=value)
+        attention = AUTO if value == VLLM else base.attention
+        return replace(base, engine=value, label=value, attention=attention)
     if mode == ATTENTION:
         return replace(base, attention=value, label=value)
     if mode == OUTPUT:
@@ -127,7 +137,7 @@ def _varied(mode: str, base: Point, value: str, device: Device) -> Point:
 
 def _beyond_positions(point: Point, model: Model) -> str | None:
     # Capturing and compiling run steps of their own, a few positions beyond a short request's.
-    spare = 0 if point.engine == EAGER else SPARE_TOKENS
+    spare = 0 if point.engine in (EAGER, VLLM) else SPARE_TOKENS
     if model.positions is None or point.prompt_tokens + point.new_tokens + spare <= model.positions:
         return None
     return (

@@ -62,17 +62,6 @@ def find_unstable_points(
     return [Diagnostic("unstable_steps", "warning", len(names), text)]
 
 
-def find_resumed(resumed: int | None, visits: int) -> list[Diagnostic]:
-    """Return a note if an earlier process had made the first visits."""
-    if resumed is None:
-        return []
-    text = (
-        f"the sweep was interrupted after {resumed} of {visits} visits and went on later: "
-        "in between, the state of card and host may have changed"
-    )
-    return [Diagnostic("sweep_resumed", "info", resumed, text)]
-
-
 def _of(point: Point, visits: Sequence[Visit]) -> list[Visit]:
     return [one for one in visits if one.point == point.number]
 

@@ -1,7 +1,8 @@
 """Take traces of points in processes of their own, where no profiler has run before.
 
-Points that launch kernel by kernel share one process. Each that replays graphs has its own, since
-a graph can crash under a profiler, and takes along what its process still had to do.
+Points that launch kernel by kernel share one process, and those of vLLM another. Each that replays
+graphs has its own, since a graph can crash under a profiler, and takes along what its process still
+had to do.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,14 +14,21 @@ import msgspec
 import torch
 
 from whichwall.collect.device import Device
-from whichwall.collect.engines.make import NEEDS_GPU, make_decoder
+from whichwall.collect.engines.make import (
+    NEEDS_GPU,
+    attention_of,
+    build_for,
+    close,
+    expect,
+    make_decoder,
+)
 from whichwall.collect.failures import point_failures, why_refused
 from whichwall.collect.fresh import run_fresh
 from whichwall.collect.journal import kept
-from whichwall.collect.models import Built, build, switched_attention
-from whichwall.collect.options import CollectOptions
-from whichwall.collect.passes import PassLog
+from whichwall.collect.models import Built
+from whichwall.collect.options import VLLM, CollectOptions
 from whichwall.collect.point import Point
+from whichwall.collect.profiler import stay_attached
 from whichwall.collect.request import resolve
 from whichwall.collect.session import profile
 from whichwall.collect.visits import give_back
@@ -47,8 +55,10 @@ class Traced:
 
 def in_one_process(points: Sequence[Point]) -> list[list[Point]]:
     """Return the points of each process."""
-    plain = [point for point in points if point.engine not in NEEDS_GPU]
-    return [*([plain] if plain else []), *([p] for p in points if p.engine in NEEDS_GPU)]
+    plain = [point for point in points if point.engine not in (*NEEDS_GPU, VLLM)]
+    engines_own = [point for point in points if point.engine == VLLM]
+    together = [group for group in (plain, engines_own) if group]
+    return [*together, *([p] for p in points if p.engine in NEEDS_GPU)]
 
 
 def take_traces(
@@ -75,23 +85,28 @@ def take_traces(
 def trace_points(spec: Row, folder: Path) -> list[Row | str]:
     """Build the model anew, and trace each point; return how, or why it cannot be."""
     request = resolve(CollectOptions(**spec["options"]))
-    built = build(request.source, request.device, request.dtype, "auto")
+    points = [Point(**fields) for fields in spec["points"]]
+    if points[0].engine == VLLM:
+        stay_attached()
+    built = build_for(points[0].engine, request.source, request.device, request.dtype, "auto")
+    expect(built, points)
     found: list[Row | str] = []
-    for point in (Point(**fields) for fields in spec["points"]):
+    for point in points:
         try:
             found.append(_trace(point, built, request.device, folder))
         except point_failures() as error:
             found.append(why_refused(error, point.engine, point.attention))
         give_back(request.device)
+    close(built)
     return found
 
 
 def _trace(point: Point, built: Built, device: Device, folder: Path) -> Row:
     prompt = random_prompt(point.batch, point.prompt_tokens, built.facts.vocab, device.torch)
-    log = PassLog(device, point.batch, point=point.number)
-    with torch.no_grad(), switched_attention(built.module, point.attention):
+    with torch.no_grad(), attention_of(built, point):
         decoder = make_decoder(point.engine, built.module, device)
         decoder.make_ready(prompt, point.new_tokens)
+        log = decoder.make_log(device, point.batch, point=point.number)
         workload = Workload(decoder, log, prompt, point.new_tokens)
         taken = profile(workload, QUICK, device, _trace_file(folder, point))
     return {

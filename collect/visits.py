@@ -9,6 +9,7 @@ import re
 import sys
 import time
 import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -17,12 +18,11 @@ import torch
 
 from whichwall.collect.decoder import Decoder
 from whichwall.collect.device import Device
-from whichwall.collect.engines.make import make_decoder
+from whichwall.collect.engines.make import attention_of, engine_facts, make_decoder
 from whichwall.collect.failures import is_out_of_memory, point_failures, why_refused
 from whichwall.collect.journal import Visit
-from whichwall.collect.models import Built, switched_attention
+from whichwall.collect.models import Built
 from whichwall.collect.options import COMPILE, COMPILE_REDUCE_OVERHEAD, CUDA_GRAPH
-from whichwall.collect.passes import PassLog
 from whichwall.collect.point import Point
 from whichwall.collect.progress import Reporter
 from whichwall.collect.workload import VisitPlan, Workload, random_prompt
@@ -42,11 +42,15 @@ _WANTED = re.compile(r"[Tt]ried to allocate ([\d.,]+ ?\w+)")
 
 @dataclass
 class Visitor:
-    """Visits the points of one model; decoders that are dear to make stay ready in between."""
+    """Visits the points of one model; decoders that are dear to make stay ready in between.
+
+    `elsewhere` has what visits the points of an engine that must not run in this process.
+    """
 
     device: Device
     built: Built
     plan: VisitPlan
+    elsewhere: Mapping[str, Callable[[Point, int], Visit]] = field(default_factory=dict)
     _kept: dict[int, Decoder] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -55,6 +59,8 @@ class Visitor:
 
     def visit(self, point: Point, number: int, reporter: Reporter) -> Visit:
         """Measure a point once more, or find out that it cannot be."""
+        if away := self.elsewhere.get(point.engine):
+            return away(point, number)
         found = self._try(point, number, reporter)
         if found.outcome == OUT_OF_MEMORY and self._kept:
             # What waits for its next visit may be what left no room.
@@ -81,19 +87,22 @@ class Visitor:
         return Visit(point.number, number, outcome, reason)
 
     def _measure(self, point: Point, number: int, reporter: Reporter, said: list[str]) -> Visit:
-        log = PassLog(self.device, point.batch, point=point.number, visit=number)
         prompt = random_prompt(
             point.batch, point.prompt_tokens, self.built.facts.vocab, self.device.torch
         )
-        others = self._allocated() - self._model_bytes
+        # An engine of its own allocates once for all points.
+        others = 0 if engine_facts(self.built) else self._allocated() - self._model_bytes
         if self.device.is_gpu:
             torch.cuda.reset_peak_memory_stats(self.device.torch)
-        with torch.no_grad(), switched_attention(self.built.module, point.attention):
+        with torch.no_grad(), attention_of(self.built, point):
             # What torch has to say of a backend it says while it tries it for the first time.
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 try:
                     decoder, setup_ns = self._ready(point, prompt)
+                    log = decoder.make_log(
+                        self.device, point.batch, point=point.number, visit=number
+                    )
                     warm = Workload(decoder, log, prompt, min(point.new_tokens, WARM_TOKENS))
                     warm.repeat(passes.WARMUP, self.plan.warmup_s, 1, reporter)
                 finally:
@@ -108,6 +117,7 @@ class Visitor:
             setup_ns=setup_ns,
             memory_bytes=None if most is None or setup_ns is None else most - others,
             passes=log.rows,
+            engine=engine_facts(self.built),
         )
 
     def _ready(self, point: Point, prompt: torch.Tensor) -> tuple[Decoder, int | None]:

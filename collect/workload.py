@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from whichwall.collect.decoder import Decoder
+from whichwall.collect.options import CollectOptions
 from whichwall.collect.passes import PassLog
 from whichwall.collect.progress import Reporter
 from whichwall.schemas import passes
@@ -46,6 +47,12 @@ class VisitPlan:
 # slowest kind. Quick ones say that it works, and roughly how fast.
 FULL_VISITS = VisitPlan(3, 0.5, 1.5)
 QUICK_VISITS = VisitPlan(2, 0.0, 0.3)
+
+
+def visits_of(options: CollectOptions) -> VisitPlan:
+    """Return how a sweep visits its points."""
+    return QUICK_VISITS if options.quick else FULL_VISITS
+
 
 # Passes between the profiler's start-up and its recording: the first ones pay for its buffers.
 TRACE_WARMUPS = 3

@@ -12,6 +12,7 @@ from whichwall.collect.kineto.trace import TraceFacts, read_trace
 from whichwall.collect.sampler import Samples as Sampled
 from whichwall.collect.spread import spread
 from whichwall.schemas.ceilings import Ceilings
+from whichwall.schemas.completions import Completions
 from whichwall.schemas.diagnostics import Diagnostic
 from whichwall.schemas.folder import RunWriter
 from whichwall.schemas.kernels import Kernels
@@ -19,6 +20,7 @@ from whichwall.schemas.launches import Launches
 from whichwall.schemas.manifest import (
     VERSION,
     EnergyFacts,
+    EngineFacts,
     Environment,
     Gpu,
     Manifest,
@@ -31,6 +33,7 @@ from whichwall.schemas.passes import Passes
 from whichwall.schemas.points import Points
 from whichwall.schemas.requests import Requests
 from whichwall.schemas.samples import Samples
+from whichwall.schemas.tokens import Tokens
 
 # Slowest over fastest tenth of the clean passes. Half as long again moves a share of launches
 # of one half to two thirds: the verdict then depends on which pass one looks at.
@@ -73,10 +76,13 @@ class Measured:
     gpu: Gpu | None = None
     passes: list[Row] = field(default_factory=list)
     requests: list[Row] = field(default_factory=list)
+    completions: list[Row] = field(default_factory=list)
+    tokens: list[Row] = field(default_factory=list)
     parts: list[Row] = field(default_factory=list)
     ceilings: list[Row] = field(default_factory=list)
     samples: Sampled = NO_SAMPLES
     energy: EnergyFacts | None = None
+    engine: EngineFacts | None = None
     traces: list[TakenTrace] = field(default_factory=list)
     role_trace: TakenTrace | None = None  # only to check roles by, at a point of its own
     reference_trace: TakenTrace | None = None  # tells roles of graph replays, likewise
@@ -101,6 +107,8 @@ def write_tables(writer: RunWriter, origin: Origin, measured: Measured) -> Manif
         (Points, measured.points),
         (Passes, measured.passes),
         (Requests, measured.requests),
+        (Completions, measured.completions),
+        (Tokens, measured.tokens),
         (Parts, measured.parts),
         (Ceilings, measured.ceilings),
         (Samples, measured.samples.rows),
@@ -125,6 +133,7 @@ def write_tables(writer: RunWriter, origin: Origin, measured: Measured) -> Manif
         ),
         sampler=measured.samples.facts,
         energy=measured.energy,
+        engine=measured.engine,
         profiler=profiler[0] if profiler else None,
         role_check=role_check,
         reference=reference,

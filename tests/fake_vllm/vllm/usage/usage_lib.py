@@ -1,0 +1,5 @@
+from enum import Enum
+
+
+class UsageContext(Enum):
+    LLM_CLASS = "LLM_CLASS"
