@@ -4,9 +4,11 @@ Idle per node = (time of a replay without a profiler - durations of its kernels)
 durations need a trace, so they are taken after everything that a profiler must not have touched;
 the gaps in that trace are not used, since a replay is longer there by what the profiler adds.
 
-On an H200 (driver 580) replays keep pace with their kernels until a process has instantiated its
-fourth graph; from then on each node of every graph costs about 0.35 us more. Engines hold a graph
-for each batch size, so the idle time of a process with several graphs is what is measured.
+On an H200 (driver 580) replays keep pace with their kernels in some processes, and in others each
+node of every graph costs about 0.3 us more. What was seen to bring that about: several graphs are
+held, and then a kernel is loaded that was not before; with one graph held, nothing did. Engines
+hold a graph for each batch size, so several are held here too, but a process in which no kernel
+is loaded afterwards is measured in the first state: its idle time is then 0.
 """
 
 from collections import Counter
@@ -28,7 +30,7 @@ from whichwall.schemas.kernels import Kernels
 
 NS_PER_US, US_PER_S = 1000, 1e6
 REPLAYS, GRAPHS = 20, 8
-FOURTH = 4  # the graph from which on all are slower
+FOURTH = 4  # graphs held at once with which that was seen
 # A model of half a billion parameters: small enough to be quick, and wider than a cache.
 LAYERS, HIDDEN, INNER = 24, 896, 4864
 EPSILON = 1e-6

@@ -79,10 +79,12 @@ def test_a_graph_is_predicted_from_the_step_on_a_static_cache_where_there_is_one
     assert found["fused_elementwise", None] is None
 
 
-def test_a_graph_step_is_changed_from_itself_also_beside_a_static_cache() -> None:
+def test_a_graph_step_is_changed_from_itself_but_told_from_the_same_kernels_one_by_one() -> None:
     static = Stepped(busy_ns=300 * US, kernels=120.0, step_ns=1200 * US)
 
-    assert predicted(GRAPH, static) == predicted(GRAPH)
+    beside, alone = predicted(GRAPH, static), predicted(GRAPH)
+    assert (beside.pop(("graph", None)), alone.pop(("graph", None))) == (360 * US, None)
+    assert beside == alone
 
 
 def test_fusing_attention_takes_its_softmax_away() -> None:

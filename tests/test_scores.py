@@ -47,7 +47,9 @@ def row(number: int, step_us: int | None, **more: object) -> Row:
 
 def scored(rows: list[Row], *others: Judged) -> dict[tuple[str, int | None], Move]:
     run = basis(*({name: one[name] for name in point(0)} for one in rows))
-    return {(m.name, m.batch): m for m in scored_moves(run, [judged(0), *others], rows)}
+    steps = [judged(0), *others]
+    found = scored_moves(run, steps, static_of(run, steps, []), rows)
+    return {(m.name, m.batch): m for m in found}
 
 
 def test_a_graph_rung_scores_the_graph_that_was_predicted() -> None:
@@ -90,18 +92,33 @@ def test_the_static_cache_step_of_the_same_size_is_what_a_graph_is_made_of() -> 
     assert scored(rows, judged(1, busy_us=60, context=99))["graph", None].predicted_ns == 44_200
 
 
+def test_a_graph_step_scores_what_its_kernels_one_by_one_predict() -> None:
+    rows = [row(0, 50, engine="cuda-graph"), row(2, None, engine="static-cache")]
+    run = basis(*({name: one[name] for name in point(0)} for one in rows))
+    replay = judged(0)
+    assert replay.work is not None
+    steps = [replace(replay, work=replace(replay.work, nodes=10))]
+    beside = [replace(judged(2, busy_us=46), grounds=Grounds(None, "a trace does not tell"))]
+
+    graph, *_ = scored_moves(run, steps, static_of(run, steps, beside), rows)
+
+    assert (graph.predicted_ns, graph.measured_ns, graph.measured_by) == (
+        50_200, 50 * US, "this step",
+    )  # fmt: skip
+
+
 def test_without_a_traced_step_nothing_is_predicted() -> None:
     untraced = replace(judged(0), work=None)
 
-    assert scored_moves(basis(point(0)), [], []) == []
-    assert scored_moves(basis(point(0)), [untraced], []) == []
-    assert static_of(basis(point(0)), []) is None
+    assert scored_moves(basis(point(0)), [], None, []) == []
+    assert scored_moves(basis(point(0)), [untraced], None, []) == []
+    assert static_of(basis(point(0)), [], []) is None
 
 
 def test_halving_weights_follows_from_the_floor_with_half_their_bytes() -> None:
     model = MODEL
     run = replace(basis(point(0)), model=model)
-    (half,) = (m for m in scored_moves(run, [judged(0)], []) if m.name == "half_weights")
+    (half,) = (m for m in scored_moves(run, [judged(0)], None, []) if m.name == "half_weights")
 
     assert half.predicted_busy_ns is not None
     assert half.predicted_busy_ns < 40 * US
