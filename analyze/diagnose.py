@@ -25,6 +25,7 @@ class Findings:
     split_annotations: int
     complete: Completeness
     profiler_gaps_ns: list[int]
+    below_floor: int  # kinds of step
     has_clean: bool
     is_served: bool  # the run measured a server from outside
     short_power_window: bool
@@ -73,6 +74,17 @@ def diagnose(found: Findings) -> list[Diagnostic]:
             None,
             "operators carry no input shapes: roles rest on names and order",
         )
+    _say_timing(found, say)
+    return said
+
+
+def _say_timing(found: Findings, say: Say) -> None:
+    if found.below_floor:
+        say(
+            "step_below_floor", "error", found.below_floor,
+            "kinds of clean step are shorter than their bytes and FLOPs allow: their timing, or "
+            "the size they are said to have, is wrong",
+        )  # fmt: skip
     if found.activities and not found.has_clean:
         say(
             "no_clean_timing", "warning", None,
@@ -84,7 +96,6 @@ def diagnose(found: Findings) -> list[Diagnostic]:
             "power_not_measurable", "info", None,
             "the window is shorter than two seconds, and power is an average over one",
         )  # fmt: skip
-    return said
 
 
 def no_activity(found: Findings) -> str:

@@ -22,6 +22,7 @@ from whichwall.analyze.operations import Operation, operations
 from whichwall.analyze.role_rates import needed, with_rates
 from whichwall.analyze.step_work import StepWork, step_work
 from whichwall.analyze.steps import STEP
+from whichwall.analyze.thresholds import LEAST_OF_FLOOR
 from whichwall.analyze.trace import Trace
 from whichwall.analyze.walls import ARITHMETIC, BYTES
 from whichwall.schemas.marks import Marks
@@ -58,6 +59,14 @@ def step_groups(
         return []
     seen = {(one.group.point, one.group.rank, one.group.phase) for one in traced}
     return traced + _in_order(_untraced(trace, basis, option_ns, seen))
+
+
+def is_below_floor(one: Judged) -> bool:
+    """Tell whether a clean step is shorter than it can be."""
+    step, floor = one.group.clean_step_ns_median, one.grounds.floor
+    if step is None or floor is None or floor.floor_ns is None or floor.cached_weights:
+        return False
+    return step < LEAST_OF_FLOOR * floor.floor_ns
 
 
 def _traced(

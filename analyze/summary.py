@@ -18,7 +18,7 @@ from whichwall.analyze.sampled import SHORTEST_POWER_WINDOW_NS, Window, sampled,
 from whichwall.analyze.scores import scored_moves, static_of
 from whichwall.analyze.served import clean_window, first_median, generated_tokens, served_steps
 from whichwall.analyze.serving import serving
-from whichwall.analyze.step_groups import Judged, step_groups
+from whichwall.analyze.step_groups import Judged, is_below_floor, step_groups
 from whichwall.analyze.steps import DEVICE
 from whichwall.analyze.tax import tax
 from whichwall.analyze.timings import timings, tpot_ns, ttft_ns
@@ -82,6 +82,7 @@ def summarize(
         profiler_gaps_ns=trace.gaps.filter(pl.col(Gaps.cause) == gap_causes.PROFILER)[
             Gaps.dur_ns
         ].to_list(),
+        below_floor=sum(is_below_floor(one) for one in judged),
         has_clean=bool(option_ns or served or (timed[Timings.stage] == CLEAN).any()),
         is_served=bool(served),
         short_power_window=_too_short(sampling, window),

@@ -3,6 +3,10 @@
 # A wall is named where it takes at least half of the step (design: verdict).
 MAJORITY = 0.5
 
+# No step is faster than its bytes and FLOPs allow. Measured limits are medians, so that a step may
+# come in some percent below; shorter than this part of its floor, its timing or its size is wrong.
+LEAST_OF_FLOOR = 0.8
+
 # Without a clean timing every traced gap is cut to a third before launches may be blamed: the
 # profiler widened gaps 2 to 3 times in the engine traces measured.
 TRACED_GAP_DIVISOR = 3

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from whichwall.analyze.step_shares import known_shares
-from whichwall.analyze.thresholds import MAJORITY
+from whichwall.analyze.thresholds import LEAST_OF_FLOOR, MAJORITY
 from whichwall.analyze.walls import ARITHMETIC, BYTES, KERNELS, LAUNCHES, MIXED
 from whichwall.schemas.summary import Floor, StepGroup
 from whichwall.schemas.sweep import Sweep
@@ -67,6 +67,8 @@ def _by_bounds(row: Row, found: Floor | None, below: list[Row], above: list[Row]
     """Tell the wall of a point without a trace, or that it is not known."""
     step = row[Sweep.step_ns]
     floor = found.floor_ns if found and not found.cached_weights else None
+    if floor is not None and step < LEAST_OF_FLOOR * floor:
+        return None, None
     if found and floor is not None and floor >= MAJORITY * step:
         return _larger(found), BY_FLOOR
     most = min(_busy(above), default=None)

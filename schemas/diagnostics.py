@@ -15,7 +15,7 @@ Code = Literal[
     "sampler_clock_step", "samples_missing", "power_not_measurable", "shared_gpu",
     "split_steps", "assumed_ceiling", "cached_weights",
     "dimensions_differ", "loop_ended_early", "part_not_timed", "sweep_resumed",
-    "trace_failed",
+    "trace_failed", "step_below_floor",
     "requests_failed", "server_gone", "fields_refused", "prompt_is_text", "client_busy",
 ]  # fmt: skip
 

@@ -75,6 +75,11 @@ def test_a_floor_of_weights_that_a_cache_holds_names_no_wall() -> None:
     assert found([row(0, 1, 10)], [], [floor(0, 9, cached=True)]).walls[0].wall is None
 
 
+def test_a_step_shorter_than_its_floor_allows_names_no_wall() -> None:
+    one = found([row(0, 1, 1)], [], [floor(0, 2.0)])
+    assert [wall.wall for wall in one.walls] == [None]
+
+
 def test_busy_time_below_bounds_what_kernels_take_over_the_floor() -> None:
     rows = [row(0, 1, 10, 8), row(1, 2, 10)]
     one = found(rows, [], [floor(1, 2)])
