@@ -72,10 +72,15 @@ def validate(path: Path) -> Validation:
     """Check the run in a folder.
 
     Raises:
-        InputError: no run: no folder, or no manifest that can be read.
+        InputError: no run: no folder, or no manifest in it.
         VersionError: written by a newer whichwall.
     """
-    manifest = read_manifest(path)
+    try:
+        manifest = read_manifest(path)
+    except InputError as error:
+        if isinstance(error, VersionError) or not (path / FILE).is_file():
+            raise
+        return Validation(path, 0, 0, [_refused(path / FILE, error)])
     findings = [*check_manifest(manifest), *_check_folder(path, manifest)]
     sound: dict[str, pl.LazyFrame] = {}
     for name, facts in manifest.files.items():
@@ -183,8 +188,7 @@ def _check_schema(path: Path, table: type[Table], facts: FileFacts) -> Iterator[
     except VersionError:
         raise
     except InputError as error:
-        what, _, advice = str(error).removeprefix(f"{path}: ").partition("; ")
-        yield Finding(path.name, what, advice=advice or COPY_AGAIN)
+        yield _refused(path, error)
         return
     except _READING as error:
         yield _damaged(path.name, error)
@@ -197,6 +201,11 @@ def _check_schema(path: Path, table: type[Table], facts: FileFacts) -> Iterator[
         if column and unit != column.unit:
             what = f"column {field.name} is in {unit or 'no unit'}"
             yield Finding(path.name, what, str(column.unit or "no unit"), COPY_AGAIN)
+
+
+def _refused(path: Path, error: InputError) -> Finding:
+    what, _, advice = str(error).removeprefix(f"{path}: ").partition("; ")
+    return Finding(path.name, what, advice=advice or COPY_AGAIN)
 
 
 def _decode(path: Path) -> int:

@@ -62,6 +62,10 @@ def import_run(
             read_trace(path, writer, rank=rank, numbered=len(files) > 1)
             for path, rank in zip(files, ranks, strict=True)
         ]
+        stated = traces[0].metadata.rank
+        if len(files) == 1 and stated not in (None, ranks[0]):
+            writer.start_again()
+            traces = [read_trace(files[0], writer, rank=stated)]
         for trace in traces:
             diagnostics += trace.diagnostics
         sampler = None
@@ -99,8 +103,11 @@ def _refuse_twice(files: Sequence[Path]) -> None:
 
 
 def _ranks(files: Sequence[Path]) -> tuple[list[int], list[Diagnostic]]:
-    """Return a rank per file: as the file states it, else as its name does, else in order."""
-    stated = [_stated_rank(path) for path in files]
+    """Return a rank per file: as the file states it, else as its name does, else in order.
+
+    What a single gzip file states behind its events is seen once it has been read.
+    """
+    stated = [_stated_rank(path, inflate=len(files) > 1) for path in files]
     named = [rank for rank in stated if rank is not None]
     twice = sorted({rank for rank in named if named.count(rank) > 1})
     if twice:
@@ -117,8 +124,8 @@ def _ranks(files: Sequence[Path]) -> tuple[list[int], list[Diagnostic]]:
     return ranks, []
 
 
-def _stated_rank(path: Path) -> int | None:
-    rank = peek_rank(path)
+def _stated_rank(path: Path, *, inflate: bool) -> int | None:
+    rank = peek_rank(path, inflate=inflate)
     if rank is None and (match := RANK_IN_NAME.search(path.name)):
         rank = int(match.group(1))
     return rank

@@ -1,7 +1,7 @@
 """Write a run: into a hidden folder beside its destination, renamed when whole.
 
-A killed command leaves no half-run that looks whole, and what it does leave the next one to the
-same destination removes; a failed one leaves nothing.
+A killed command leaves no half-run that looks whole, and what it does leave the next one beside it
+removes; a failed one leaves nothing.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from whichwall.schemas.destination import plain, put_in_place, put_new, strangers_of_run
 from whichwall.schemas.errors import InputError, UsageError, require_regular
 from whichwall.schemas.manifest import FILE, FileFacts, Manifest
-from whichwall.schemas.partial import partial_folder
+from whichwall.schemas.partial import partial_folder, put_back
 from whichwall.schemas.table import Table
 
 ROWS_PER_GROUP = 1 << 17
@@ -91,7 +91,7 @@ class RunWriter:
     """
 
     def __init__(self, out: Path, *, overwrite: bool = False) -> None:
-        """Reserve the destination.
+        """Reserve the destination; an earlier run that a killed overwrite set aside is put back.
 
         Raises:
             UsageError: it exists and `overwrite` is false, or it is not a run to overwrite, or
@@ -99,6 +99,7 @@ class RunWriter:
         """
         self.out = out = plain(out)
         self._overwrite = overwrite
+        put_back(out)
         self._refuse_existing()
         self.id = uuid.uuid4().hex
         self.folder: Path  # hidden, and there while the block lasts
@@ -124,7 +125,7 @@ class RunWriter:
             )
 
     def __enter__(self) -> "RunWriter":
-        """Create the hidden folder; remove those that killed commands left of this destination."""
+        """Create the hidden folder; remove those that killed commands left."""
         try:
             self.folder = self._making.__enter__()
         except OSError as error:
@@ -156,6 +157,13 @@ class RunWriter:
     ) -> None:
         """Write a small table whole, from rows as dictionaries."""
         self.table(table, rank).write(pa.Table.from_pylist(rows, schema=table.schema()))
+
+    def start_again(self) -> None:
+        """Remove the tables that were written so far."""
+        for writer in self._writers.values():
+            writer.close()
+            writer.path.unlink()
+        self._writers.clear()
 
     def adopt(self, part: Path, manifest: Manifest) -> None:
         """Take over the tables of a finished run: another rank's, so that no names meet.

@@ -1,7 +1,7 @@
 """The hidden folder in which a run or a report is made: locked for as long as its maker lives.
 
-A killed process leaves its folder, and its lock goes with it: so the next one that makes the same
-run or report can tell what is left over, and removes it. The lock is on the folder itself, which
+A killed process leaves its folder, and its lock goes with it: so the next one that makes a run or a
+report beside it can tell what is left over, and removes it. The lock is on the folder itself, which
 puts nothing into it, and stays with it when it is renamed.
 
 Where a file system has no locks (Windows, some network drives) nothing is taken for left over.
@@ -21,6 +21,9 @@ if sys.platform != "win32":
     import fcntl
 
 SUFFIX, REPLACED = "partial", "old"
+LEFT = re.compile(rf"\.(.+)\.[0-9a-f]{{8}}\.({SUFFIX}|{REPLACED})", re.DOTALL)
+# What collect and import write into the folder of a run that is not finished: tables and traces.
+OF_A_RUN = re.compile(r"[a-z_]+(\.rank\d+)?\.parquet|[a-z]+\d*\.json(\.gz)?")
 # Between making a folder and locking it another process may take it for left over, once.
 TRIES = 5
 
@@ -29,7 +32,7 @@ TRIES = 5
 def partial_folder(out: Path) -> Iterator[Path]:
     """Make a hidden folder beside `out`; whatever is left of it at the end of the block is removed.
 
-    What killed processes left of the same destination is removed first.
+    What killed processes left there is removed first.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
     remove_left_over(out)
@@ -43,22 +46,52 @@ def partial_folder(out: Path) -> Iterator[Path]:
 
 
 def remove_left_over(out: Path) -> None:
-    """Remove what killed processes left of this destination: half of a new one, a replaced one.
+    """Remove what killed processes left beside this destination: half folders, replaced ones.
 
-    A replaced one is kept while nothing stands in its place.
+    Half a run of another name goes too, since a name with a time in it does not come again. A
+    replaced folder is kept while nothing stands in its place.
     """
-    name = re.escape(out.name)
-    half, old = (re.compile(rf"\.{name}\.[0-9a-f]{{8}}\.{end}") for end in (SUFFIX, REPLACED))
     for path in sorted(out.parent.iterdir()):
-        if path.is_symlink() or not path.is_dir():
+        match = LEFT.fullmatch(path.name)
+        if match is None or path.is_symlink() or not path.is_dir():
             continue
-        if old.fullmatch(path.name) and out.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        elif half.fullmatch(path.name):
+        name, kind = match.groups()
+        if kind == SUFFIX:
             with suppress(OSError):  # its maker lives, or there are no locks
                 lock = lock_folder(path)
-                shutil.rmtree(path, ignore_errors=True)
-                os.close(lock)
+                try:
+                    if name == out.name or _is_half_run(path):
+                        shutil.rmtree(path, ignore_errors=True)
+                finally:
+                    os.close(lock)
+        elif name == out.name and out.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_half_run(folder: Path) -> bool:
+    return all(OF_A_RUN.fullmatch(path.name) and path.is_file() for path in folder.iterdir())
+
+
+def find_replaced(out: Path) -> Path | None:
+    """Return what a killed process set aside for another folder that it did not put in place."""
+    if out.exists():
+        return None
+    try:
+        left = [
+            (path.stat().st_mtime_ns, path)
+            for path in out.parent.iterdir()
+            if (match := LEFT.fullmatch(path.name)) and match.groups() == (out.name, REPLACED)
+        ]
+    except OSError:  # it cannot be listed
+        return None
+    return max(left)[1] if left else None
+
+
+def put_back(out: Path) -> None:
+    """Put what a killed process had set aside back into its place."""
+    if (old := find_replaced(out)) is not None:
+        with suppress(OSError):  # another process was quicker
+            old.rename(out)
 
 
 def _make(out: Path) -> tuple[Path, int | None]:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,9 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.frames import event, gpu_event, launch_event, trace_text
+from tests.test_folder import write_run
 from tests.test_usage import refused, run
+from tests.test_validate import put
 from whichwall.analyze.analysis import analyze
 from whichwall.analyze.tables import read_table
 from whichwall.collect.importer import default_out, import_run
@@ -131,11 +134,30 @@ def test_a_table_that_lies_is_called_damaged(column: str, value: object, tmp_pat
     table = pq.read_table(tmp_path / "passes.parquet")
     field = table.schema.field(column).with_nullable(nullable=True)
     lies = pa.array([value] * table.num_rows, field.type)
-    table = table.set_column(table.schema.get_field_index(column), field, lies)
-    pq.write_table(table, tmp_path / "passes.parquet")
+    put(tmp_path, Passes, table.set_column(table.schema.get_field_index(column), field, lies))
     with pytest.raises(InputError, match=r"table passes is damaged .*; copy or collect") as caught:
         read_table(open_run(tmp_path), Passes)
     assert len(str(caught.value)) < 2000
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda raw: b"",
+        lambda raw: raw[:-1],
+        lambda raw: raw[: len(raw) // 2],
+        lambda raw: raw[:100] + raw[200:],
+        # In the header of the first page: polars panics there, and says so in lines of its own.
+        lambda raw: raw[:14] + bytes([raw[14] ^ 0x55]) + raw[15:],
+    ],
+)
+def test_a_damaged_table_is_one_line_and_nothing_else_on_stderr(
+    damage: Callable[[bytes], bytes], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = write_run(tmp_path / "run") / "kernels.parquet"
+    path.write_bytes(damage(path.read_bytes()))
+    assert str(path) in refused(run("analyze", tmp_path / "run"))
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(

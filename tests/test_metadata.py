@@ -1,13 +1,18 @@
 import gzip
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
-from tests.frames import BASE_NS, gpu_event, launch_event, trace_text
+from tests.frames import BASE_NS, Row, gpu_event, launch_event, native, trace_text
 from whichwall.collect.importer import import_run
+from whichwall.collect.kineto import source
 from whichwall.collect.kineto.metadata import find_base, peek_rank, read_metadata
+from whichwall.collect.kineto.source import Source
 from whichwall.schemas.manifest import Gpu, read_manifest
 from whichwall.schemas.run import RUN_TABLES, open_run
 
@@ -48,6 +53,74 @@ def test_the_rank_is_read_before_and_behind_the_events(
     path = tmp_path / "t.json"
     path.write_bytes(gzip.compress(text) if packed else text)
     assert peek_rank(path) == 3
+
+
+def long_trace(*, at_end: bool, microseconds: str = "1.000", **metadata: object) -> bytes:
+    """Return a trace of several blocks, its metadata before or behind the events."""
+    rows = [gpu_event("gemm", microseconds, "2.500", 1)] * 999
+    rest = "".join(f", {json.dumps(k)}: {json.dumps(v)}" for k, v in metadata.items())
+    before, behind = ("", rest) if at_end else (rest, "")
+    events = ",".join(map(native, rows))
+    return f'{{"schemaVersion": 1{before}, "traceEvents": [{events}]{behind}}}'.encode()
+
+
+@pytest.fixture
+def inflated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the lengths of what is inflated from here on, in blocks that are small."""
+    monkeypatch.setattr(source, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(source, "PIECE_BYTES", 1000)
+    found: list[int] = []
+    pieces = Source._inflate
+
+    def noted(self: Source, file: BinaryIO) -> Iterator[bytes]:
+        for piece in pieces(self, file):
+            found.append(len(piece))
+            yield piece
+
+    monkeypatch.setattr(Source, "_inflate", noted)
+    return found
+
+
+ONE_BLOCK = 4096 + 1000
+
+
+@pytest.mark.parametrize(
+    ("at_end", "microseconds", "metadata"),
+    [
+        (True, "1790000000000000.000", {}),
+        (True, "1790000000000000.000", {"baseTimeNanoseconds": BASE_NS}),
+        (True, "1790000000000000.000", {"distributedInfo": {"rank": 0}}),
+        (False, "1.000", {"baseTimeNanoseconds": BASE_NS, "distributedInfo": {"rank": 3}}),
+        (False, "1.000", {"baseTimeNanoseconds": BASE_NS}),
+    ],
+)
+def test_a_gz_file_is_inflated_once_but_for_its_first_block(
+    tmp_path: Path, inflated: list[int], at_end: bool, microseconds: str, metadata: Row
+) -> None:
+    text = long_trace(at_end=at_end, microseconds=microseconds, **metadata)
+    (tmp_path / "t.json.gz").write_bytes(gzip.compress(text))
+    import_run([tmp_path / "t.json.gz"], tmp_path / "run")
+    assert len(text) <= sum(inflated) <= len(text) + ONE_BLOCK
+
+
+@pytest.mark.parametrize("microseconds", ["1.000", "1790000000000000.000"])
+@pytest.mark.parametrize("named", ["t", "t_rank5"])
+def test_what_a_gz_file_states_at_its_end_is_true_of_every_row(
+    tmp_path: Path, inflated: list[int], named: str, microseconds: str
+) -> None:
+    text = long_trace(
+        at_end=True, microseconds=microseconds,
+        baseTimeNanoseconds=BASE_NS, distributedInfo=DISTRIBUTED,
+    )  # fmt: skip
+    plain, packed = tmp_path / "plain.json", tmp_path / f"{named}.json.gz"
+    plain.write_bytes(text)
+    packed.write_bytes(gzip.compress(text))
+    expected, found = (open_run(import_run([p], tmp_path / p.name[:5])) for p in (plain, packed))
+    assert found.manifest.ranks == expected.manifest.ranks
+    assert (found.manifest.ranks[0].rank, found.manifest.ranks[0].base_ns) == (3, BASE_NS)
+    assert list(found.manifest.files) == list(expected.manifest.files)
+    assert_frame_equal(found.kernels.collect(), expected.kernels.collect())
+    assert inflated
 
 
 def test_facts_are_read_by_name_and_a_broken_one_costs_only_itself() -> None:

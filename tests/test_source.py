@@ -1,6 +1,7 @@
 import gzip
 from collections.abc import Iterator
 from pathlib import Path
+from zlib import decompressobj
 
 import pytest
 
@@ -25,6 +26,55 @@ def test_blocks_are_the_whole_file_in_order(tmp_path: Path, written: bytes) -> N
     blocks = list(Source(path).blocks())
     assert b"".join(blocks) == whole
     assert all(4096 <= len(block) < 4096 + 1000 for block in blocks[:-1])
+
+
+def test_zeros_around_members_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "trace.gz"
+    member, zeros = gzip.compress(TEXT), bytes(source.READ_BYTES + 1)
+    path.write_bytes(member + zeros + member + zeros)
+    read = Source(path)
+    assert b"".join(read.blocks()) == TEXT + TEXT
+    assert not read.truncated
+
+
+class Counted:
+    """A decompressor of zlib's that counts the bytes that it is given."""
+
+    given = 0
+
+    def __init__(self, wbits: int) -> None:
+        self.inner = decompressobj(wbits)
+
+    def decompress(self, text: bytes, most: int) -> bytes:
+        Counted.given += len(text)
+        return self.inner.decompress(text, most)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.inner, name)
+
+
+def test_tiny_members_are_work_by_their_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zlib.decompressobj", Counted)
+    given = []
+    for members in (source.FEW_MEMBERS // 2, source.FEW_MEMBERS):
+        path = tmp_path / f"{members}.gz"
+        path.write_bytes(gzip.compress(b"") * members)
+        Counted.given = 0
+        assert list(Source(path).blocks()) == []
+        given.append(Counted.given)
+    assert given[0] < given[1] < 2.1 * given[0]
+
+
+def test_more_tiny_members_than_any_writer_makes_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "trace.gz"
+    event = bytes(source.LEAST_MEMBER_BYTES)
+    path.write_bytes(gzip.compress(event) * (source.FEW_MEMBERS + 2))
+    assert sum(map(len, Source(path).blocks())) == len(event) * (source.FEW_MEMBERS + 2)
+    path.write_bytes(gzip.compress(event[1:]) * (source.FEW_MEMBERS + 2))
+    with pytest.raises(InputError, match="gzip members hold"):
+        list(Source(path).blocks())
 
 
 @pytest.mark.parametrize("written", [TEXT, gzip.compress(TEXT)])

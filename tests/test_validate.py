@@ -19,7 +19,7 @@ from whichwall.schemas.findings import REMARK
 from whichwall.schemas.folder import RunWriter, file_facts
 from whichwall.schemas.kernels import Kernels
 from whichwall.schemas.launches import Launches
-from whichwall.schemas.manifest import FILE, Manifest, RankFacts, read_manifest
+from whichwall.schemas.manifest import FILE, LARGEST_BYTES, Manifest, RankFacts, read_manifest
 from whichwall.schemas.ops import Ops
 from whichwall.schemas.passes import Passes
 from whichwall.schemas.points import DONE, Points
@@ -131,8 +131,42 @@ def test_one_finding_is_one_line_and_exit_code_1(whole: Path, tmp_path: Path) ->
 def test_what_is_no_run_is_refused(whole: Path, tmp_path: Path) -> None:
     assert "no such folder" in refused(run("validate", tmp_path / "absent"))
     assert "no run.json in it" in refused(run("validate", tmp_path))
-    (whole / FILE).write_bytes((whole / FILE).read_bytes()[:-9])
-    assert FILE in refused(run("validate", whole))
+    (whole / FILE).unlink()
+    (whole / FILE).mkdir()
+    assert "Is a directory" in refused(run("validate", whole))
+
+
+@pytest.mark.parametrize(
+    ("damage", "found"),
+    [
+        (lambda raw: b"", "not a run manifest"),
+        (lambda raw: raw[:-9], "not a run manifest"),
+        (lambda raw: b"[]", "not a run manifest"),
+        (lambda raw: b"\xff" + raw, "not a run manifest"),
+        (lambda raw: raw.replace(b'"schema_version": 1', b'"schema_version": 0'), "version 0"),
+        (lambda raw: raw.replace(b'"id": "', b'"id": 7, "was": "'), "Expected `str`"),
+        (lambda raw: raw + b" " * LARGEST_BYTES, "is larger than any run.json"),
+    ],
+)
+def test_a_manifest_that_cannot_be_read_is_a_finding_like_any_other(
+    damage: Callable[[bytes], bytes], found: str, whole: Path, tmp_path: Path
+) -> None:
+    damaged = shutil.copytree(whole, tmp_path / "damaged")
+    (damaged / FILE).write_bytes(damage((whole / FILE).read_bytes()))
+
+    done = run("validate", damaged, whole)
+
+    assert (done.exit_code, done.stderr) == (1, "")
+    first, second = done.stdout.splitlines()
+    assert first.startswith(f"{damaged}/run.json: ")
+    assert found in first
+    assert second == f"{whole}: whole: 6 files, 9 rows"
+
+
+def test_a_manifest_of_a_newer_version_is_refused(whole: Path) -> None:
+    text = (whole / FILE).read_bytes()
+    (whole / FILE).write_bytes(text.replace(b'"schema_version": 1', b'"schema_version": 99'))
+    assert "upgrade whichwall" in refused(run("validate", whole))
 
 
 def test_a_file_of_a_newer_version_is_refused_by_name(whole: Path) -> None:

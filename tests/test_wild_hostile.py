@@ -10,18 +10,20 @@ import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import ROOT
 from tests.frames import event, trace_text
+from tests.test_validate import state
 from tests.wild import healthy, kernel, launch, op, packed, said, well
 from whichwall.analyze.analysis import analyze, analyze_to_folder
 from whichwall.analyze.tables import read_table
 from whichwall.collect.importer import import_run
 from whichwall.schemas.errors import InputError, UsageError, WhichwallError
-from whichwall.schemas.folder import RunWriter, read_schema
+from whichwall.schemas.folder import RunWriter, file_facts, read_schema
 from whichwall.schemas.kernels import Kernels
 from whichwall.schemas.manifest import read_manifest
 from whichwall.schemas.overheads import Overheads
@@ -174,9 +176,16 @@ def test_a_manifest_that_lists_files_elsewhere_moves_and_deletes_none(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["run", "t.json", "victim"]
 
 
+def vouch(run: Path, name: str, rows: int) -> None:
+    """Let the manifest name a file as it is now, so that it is read and not just compared."""
+    files = {name: file_facts(run / name, rows)}
+    state(run, lambda m: msgspec.structs.replace(m, files={**m.files, **files}))
+
+
 def rewritten(run: Path, change: Callable[[pa.Table], pa.Table]) -> Path:
     table = pq.read_table(run / "kernels.parquet")
     pq.write_table(change(table), run / "kernels.parquet", compression="zstd")
+    vouch(run, "kernels.parquet", table.num_rows)
     return run
 
 
@@ -242,6 +251,7 @@ def test_a_file_damaged_at_any_byte_is_read_or_refused(run: Path) -> None:
         (run / "overheads.parquet").write_bytes(
             good[:at] + bytes([good[at] ^ 0x55]) + good[at + 1 :]
         )
+        vouch(run, "overheads.parquet", 1)
         try:
             read_table(open_run(run), Overheads)
         except WhichwallError:

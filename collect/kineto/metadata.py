@@ -75,14 +75,19 @@ def find_base(blocks: Iterator[bytes]) -> int | None:
     return None
 
 
-def peek_rank(path: Path) -> int | None:
+def peek_rank(path: Path, *, inflate: bool = True) -> int | None:
     """Return the rank that a file states before its events, or at its very end.
+
+    The end of a gzip file takes inflating all of it: without `inflate` it is not looked at.
 
     Raises:
         InputError: the file cannot be read.
     """
-    rank = _distributed(b"rank", next(Source(path).blocks(), b""))
-    return _distributed(b"rank", Source(path).tail(TAIL_BYTES)) if rank is None else rank
+    source = Source(path)
+    rank = _distributed(b"rank", next(source.blocks(), b""))
+    if rank is None and (inflate or not source.gzipped):
+        rank = _distributed(b"rank", source.tail(TAIL_BYTES))
+    return rank
 
 
 def _distributed(key: bytes, text: bytes) -> int | None:

@@ -20,7 +20,7 @@ from whichwall.collect.kineto.arguments import (
     trailing_number,
 )
 from whichwall.collect.kineto.events import Event
-from whichwall.collect.kineto.exact import EPOCH_FROM_NS, nanoseconds, since_epoch
+from whichwall.collect.kineto.exact import EPOCH_FROM_NS, Int64s, nanoseconds, since_epoch
 from whichwall.collect.kineto.repair import Repairs
 from whichwall.schemas import kernels, launches, ranges
 from whichwall.schemas.kernels import Kernels
@@ -70,11 +70,21 @@ ByKind = dict[str, list[Event]]
 class RowBuilder:
     """Turn events into rows; keeps the few facts that the whole file must answer for."""
 
-    def __init__(self, rank: int, point: int, base_ns: int | None) -> None:
-        """Fix what each row carries and what a relative time is relative to."""
+    def __init__(
+        self,
+        rank: int,
+        point: int,
+        base_ns: int | None,
+        find_base: Callable[[], int | None] | None = None,
+    ) -> None:
+        """Fix what each row carries and what a relative time is relative to.
+
+        Where the base is not known yet, it is found when the first relative time is met.
+        """
         self.rank = rank
         self.point = point
         self.base_ns = base_ns
+        self._find_base = find_base
         self.repairs = Repairs()
         self.events = 0
         self.has_phases = False
@@ -125,7 +135,7 @@ class RowBuilder:
         for span in spans:
             (start,), (start_known,) = nanoseconds([span.ts])
             (dur,), (dur_known,) = nanoseconds([span.dur])
-            begin = int(since_epoch(np.array([start]), self.base_ns)[0])
+            begin = int(self._since_epoch(np.array([start]))[0])
             timed = start_known and dur_known and EARLIEST_NS < begin < LATEST_NS
             end = begin + int(dur)
             if timed and begin <= end < LATEST_NS:
@@ -141,22 +151,27 @@ class RowBuilder:
         start, start_known = nanoseconds([e.ts for e in events])
         dur, dur_known = nanoseconds([e.dur for e in events])
         known = start_known & dur_known
+        since = self._since_epoch(start)
         if not void_too:
-            since = since_epoch(start, self.base_ns)
             known &= (since > EARLIEST_NS) & (since < LATEST_NS)
             known &= (dur > EARLIEST_NS) & (dur < LONGEST_NS)
         if not known.all():
             self.repairs.dropped += int((~known).sum())
             events = [e for e, k in zip(events, known, strict=True) if k]
-            start, dur = start[known], dur[known]
+            start, since, dur = start[known], since[known], dur[known]
         self.has_fractions = self.has_fractions or b"." in b"".join([e.ts for e in events])
         relative = (start > 0) & (start < EPOCH_FROM_NS)
         self.has_relative_times = self.has_relative_times or bool(relative.any())
         return events, {
-            "start_ns": pa.array(since_epoch(start, self.base_ns)),
+            "start_ns": pa.array(since),
             "dur_ns": pa.array(dur),
             "name": pa.array([e.name or "" for e in events], pa.string()),
         }
+
+    def _since_epoch(self, ns: Int64s) -> Int64s:
+        if self.base_ns is None and self._find_base and (ns < EPOCH_FROM_NS).any():
+            self.base_ns, self._find_base = self._find_base(), None
+        return since_epoch(ns, self.base_ns)
 
     def _table(self, table: type[Table], count: int, columns: Columns) -> pa.Table:
         """Return rows of a table: the columns given, point and rank, and null for the rest."""

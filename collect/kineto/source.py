@@ -12,6 +12,11 @@ from whichwall.schemas.errors import InputError, require_regular
 BLOCK_BYTES = 4 << 20  # large enough to amortise a decode call, small enough to hold several
 # What zlib returns at once: with more it takes half as long again, as memory is fetched anew.
 PIECE_BYTES = 1 << 20
+# What zlib is given at once. It hands back what it does not use, a copy: of a file of tiny members
+# all of this for each.
+READ_BYTES = 1 << 15
+# Members of fewer bytes on average than any event takes are no trace, and millions take minutes.
+FEW_MEMBERS, LEAST_MEMBER_BYTES = 10_000, 64
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP_WINDOW = 31  # zlib's code for a gzip header with the largest window
 
@@ -75,19 +80,28 @@ class Source:
             return file.read(size)
 
     def _inflate(self, file: BinaryIO) -> Iterator[bytes]:
+        """Yield what is inflated of each member of the file, one after the other.
+
+        Raises:
+            InputError: the members are too many for what they hold.
+        """
         inflater = zlib.decompressobj(GZIP_WINDOW)
         pending = b""
+        members, inflated = 1, 0
         while True:
-            if not pending and not (pending := file.read(BLOCK_BYTES >> 3)):
+            if not pending and not (pending := file.read(READ_BYTES)):
                 self.truncated = not inflater.eof
                 return
             if inflater.eof:
-                # Members of a gzip file follow one another; zero padding may end it.
-                pending = pending.lstrip(b"\0")
+                # Members of a gzip file follow one another; zeros may stand around them.
+                if not (pending := pending.lstrip(b"\0")):
+                    continue
                 pending += file.read(1) if len(pending) == 1 else b""
                 if not pending.startswith(GZIP_MAGIC):
                     return
                 inflater = zlib.decompressobj(GZIP_WINDOW)
+                self._refuse_tiny(members, inflated)
+                members += 1
             before = inflater.copy()
             try:
                 piece = inflater.decompress(pending, PIECE_BYTES)
@@ -96,8 +110,16 @@ class Source:
                 yield _sound_start(before, pending)
                 return
             pending = inflater.unconsumed_tail or inflater.unused_data
+            inflated += len(piece)
             if piece:
                 yield piece
+
+    def _refuse_tiny(self, members: int, inflated: int) -> None:
+        if members > FEW_MEMBERS and inflated < members * LEAST_MEMBER_BYTES:
+            raise InputError(
+                f"{self.path}: its first {members} gzip members hold {inflated} bytes together; "
+                "expected a profiler trace, compressed as a whole"
+            )
 
 
 def ahead(blocks: Iterator[bytes]) -> Iterator[bytes]:

@@ -45,15 +45,15 @@ def read_trace(
     Raises:
         InputError: not a readable trace.
     """
-    source = Source(path)
-    reader = EventReader(source)
+    reader = EventReader(Source(path))
     runs = reader.runs()
     first = next(runs, [])
-    metadata = read_metadata(reader.head)
-    base_ns = metadata.base_ns
-    if base_ns is None and not reader.legacy:
-        base_ns = find_base(Source(path).blocks())
-    builder = RowBuilder(rank, point, base_ns)
+    builder = RowBuilder(
+        rank,
+        point,
+        read_metadata(reader.head).base_ns,
+        None if reader.legacy else lambda: find_base(Source(path).blocks()),
+    )
     tables = {t: writer.table(t, rank if numbered else None) for t in TRACE_TABLES}
     before = {t: w.rows for t, w in tables.items()}
     for run in chain([first], runs):
@@ -75,11 +75,13 @@ def read_trace(
 
 def _rank_facts(reader: EventReader, builder: RowBuilder, metadata: Metadata) -> RankFacts:
     unknown = builder.base_ns is None and builder.has_relative_times
+    # Where every time is absolute the base was not looked for; it may yet stand behind the events.
+    unused = None if reader.legacy else metadata.base_ns
     return RankFacts(
         rank=builder.rank,
         source="legacy" if reader.legacy else "kineto",
         time_origin="unknown" if unknown else "epoch",
-        base_ns=builder.base_ns,
+        base_ns=unused if builder.base_ns is None else builder.base_ns,
         resolution_ns=NANOSECOND if builder.has_fractions else MICROSECOND,
         world_size=metadata.world_size,
         point=builder.point,
