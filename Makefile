@@ -13,8 +13,9 @@ DEMO_RUN ?= traces/h200-decode-qwen2.5-0.5b
 DEMO_OUT ?= traces/demo-decode
 PYTEST_ARGS ?=
 KILLS_ARGS ?=
+VLLM_VENV ?= .venv-vllm
 
-.PHONY: help demo test conformance kills lint types bench clean
+.PHONY: help demo test vllm engines conformance kills lint types bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -25,6 +26,13 @@ demo: $(VENV)/light.stamp ## which wall? an H200's committed run, then a run of 
 test: $(VENV)/dev.stamp ## run all tests, after installing what they need
 	@sh scripts/chromium.sh
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+vllm: ## put vLLM for a CPU into an environment of its own, for the tests of that engine
+	@PYTHON="$(PYTHON)" sh scripts/vllm.sh "$(VLLM_VENV)"
+
+engines: $(VENV)/dev.stamp ## run a real vLLM on this CPU, in process and as a server; skipped where it cannot be
+	-@$(MAKE) --no-print-directory vllm
+	VLLM_VENV="$(abspath $(VLLM_VENV))" $(BIN)/python -m pytest tests/test_vllm_engine.py tests/test_endpoint_vllm.py
 
 conformance: $(VENV)/dev.stamp ## hold every given trace and fault case against its stated numbers
 	$(BIN)/python -m tests.conformance
@@ -43,8 +51,8 @@ types: $(VENV)/dev.stamp ## check types
 bench: $(VENV)/dev.stamp ## time whichwall itself
 	set -e; for file in benchmarks/*.py; do $(BIN)/python "$$file"; done
 
-clean: ## remove .venv and every cache; runs stay
-	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+clean: ## remove environments and every cache; runs stay
+	rm -rf $(VENV) $(VLLM_VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 $(BIN)/pip:
 	@PYTHON="$(PYTHON)" sh scripts/venv.sh "$(VENV)"

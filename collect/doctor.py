@@ -18,6 +18,7 @@ OLDEST_PYTHON = (3, 11)
 COLLECT_PACKAGES = ("torch", "transformers")
 ANALYZE_PACKAGES = ("polars", "altair", "vl-convert-python")
 INSTALL_COLLECT = "pip install 'whichwall[collect]'"
+SERVER_PACKAGE, INSTALL_ENDPOINT = "httpx2", "pip install 'whichwall[endpoint]'"
 # A run of 16 profiled steps writes a trace of some 50 MB beside its tables before importing it.
 LEAST_FREE_BYTES = 1 << 30
 SMI_S, TRIAL_S = 15.0, 180.0
@@ -45,7 +46,7 @@ def examine(folder: Path = Path()) -> list[Finding]:
     findings += [_smi(), _energy(uuid)]
     if find_spec("torch") is not None:
         findings.append(_profiler(on_gpu=uuid is not None))
-    return [*findings, _teardown(), _disk(folder), _analyze()]
+    return [*findings, _teardown(), _server(), _disk(folder), _analyze()]
 
 
 def render(findings: list[Finding]) -> list[str]:
@@ -174,6 +175,14 @@ def _teardown() -> Finding:
         return Finding("TEARDOWN_CUPTI", None, "set to 1 while collecting")
     remedy = "unset it: otherwise launches stay slower after a trace"
     return _bad("TEARDOWN_CUPTI", f"is {found}", remedy)
+
+
+def _server() -> Finding:
+    """Say whether running servers can be measured, which takes neither torch nor a GPU."""
+    found = package_version(SERVER_PACKAGE)
+    if found is None:
+        return Finding("servers", None, f"{SERVER_PACKAGE} is not installed", INSTALL_ENDPOINT)
+    return _good("servers", f"can be measured with --engine openai ({SERVER_PACKAGE} {found})")
 
 
 def _disk(folder: Path) -> Finding:

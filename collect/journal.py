@@ -38,6 +38,7 @@ class Bench(msgspec.Struct, frozen=True):
     device: str
     gpu_uuid: str | None
     model: Model | None
+    vllm: str | None = None
     served_model: str | None = None  # by its name at a server, which is then the device
 
 

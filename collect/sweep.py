@@ -26,7 +26,7 @@ from whichwall.collect.models import Built
 from whichwall.collect.node_idle import FOURTH, hold_graphs, measure_node_idle, time_replay
 from whichwall.collect.nvml import open_gpu
 from whichwall.collect.options import VLLM, CollectOptions, command_line
-from whichwall.collect.packages import package_version
+from whichwall.collect.packages import package_version, vllm_version
 from whichwall.collect.progress import Reporter, reporting
 from whichwall.collect.request import Request, default_writer, origin, resolve
 from whichwall.collect.rung import Rung
@@ -140,6 +140,7 @@ def _bench(request: Request, built: Built) -> Bench:
         whichwall=__version__,
         torch=str(environment.torch),
         transformers=package_version("transformers"),
+        vllm=vllm_version(),
         device=request.device.name,
         gpu_uuid=request.device.uuid,
         model=built.facts,

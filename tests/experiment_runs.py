@@ -9,6 +9,8 @@ import msgspec
 from tests.frames import MANIFEST, Row
 from tests.golden import GPU, MODEL, UUID
 from whichwall.schemas.ceilings import COPY, MATMUL, READ, Ceilings
+from whichwall.schemas.completions import DONE as ANSWERED
+from whichwall.schemas.completions import Completions
 from whichwall.schemas.folder import RunWriter
 from whichwall.schemas.manifest import Gpu, Manifest
 from whichwall.schemas.passes import CLEAN, DECODE, PREFILL, WARMUP, Passes
@@ -16,6 +18,7 @@ from whichwall.schemas.points import DONE, Points
 from whichwall.schemas.run import Run, open_run
 from whichwall.schemas.samples import Samples
 from whichwall.schemas.table import Table
+from whichwall.schemas.tokens import Tokens
 
 S, MS = 10**9, 10**6
 BEGIN_NS = 1_790_000_000 * S
@@ -98,6 +101,39 @@ class Clock:
     def soak(self, number: int, seconds: int, wall_ns: int, phase: str = DECODE) -> list[Row]:
         """Return warm-up passes over a stretch of time."""
         return self.passes(number, [wall_ns] * (seconds * S // wall_ns), phase, WARMUP)
+
+
+def completion(number: int, index: int, **more: object) -> Row:
+    """Return a clean request that was answered within 20 ms, of three tokens; see `came`."""
+    return {
+        Completions.point: number,
+        Completions.rank: 0,
+        Completions.visit: 0,
+        Completions.index: index,
+        Completions.lane: 0,
+        Completions.stage: CLEAN,
+        Completions.start_ns: BEGIN_NS + index * 20 * MS,
+        Completions.ttft_ns: 10 * MS,
+        Completions.total_ns: 20 * MS,
+        Completions.prompt_tokens: 16,
+        Completions.new_tokens: 3,
+        Completions.outcome: ANSWERED,
+        **more,
+    }
+
+
+def came(number: int, index: int, *at_ms: int) -> list[Row]:
+    """Return a chunk of a token at each time since a request was sent."""
+    return [
+        {
+            Tokens.point: number,
+            Tokens.completion: index,
+            Tokens.index: place,
+            Tokens.at_ns: at * MS,
+            Tokens.tokens: 1,
+        }
+        for place, at in enumerate(at_ms)
+    ]
 
 
 def sampled(begin_ns: int, seconds: float, **more: object) -> list[Row]:

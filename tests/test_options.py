@@ -1,3 +1,4 @@
+import math
 from pathlib import Path
 from typing import Any
 
@@ -5,6 +6,8 @@ import pytest
 
 from whichwall.collect.options import CollectOptions, command_line, default_out, without_folders
 from whichwall.schemas.errors import UsageError
+
+SERVER = {"engine": "openai", "url": "http://localhost:8000"}
 
 
 @pytest.mark.parametrize(
@@ -14,7 +17,7 @@ from whichwall.schemas.errors import UsageError
         ({"mode": "batch", "values": "1,two"}, "--values two: expected numbers from 1 on"),
         ({"mode": "batch", "values": "9" * 5000}, "--values 999"),
         ({"mode": "batch", "values": str(2**31)}, "--values 2147483648: expected numbers"),
-        ({"mode": "ladder", "values": "vllm"}, "--values vllm: not built; this whichwall has"),
+        ({"mode": "ladder", "values": "sglang"}, "--values sglang: not built; this whichwall has"),
         ({"mode": "output", "values": "long"}, "--values long: expected numbers"),
         ({"mode": "decode", "values": "1"}, "--values: --mode decode varies nothing"),
         ({"mode": "context", "prompt_tokens": 9}, "--prompt-tokens 9: --mode context has no use"),
@@ -31,7 +34,21 @@ from whichwall.schemas.errors import UsageError
         ),
         ({"mode": "batch", "check_roles": True}, "--check-roles goes with --mode decode"),
         ({"mode": "context", "new_tokens": 1}, "--new-tokens 1: must be at least 2"),
-        ({"engine": "vllm"}, "--engine vllm: not built; this whichwall has eager"),
+        ({"engine": "sglang"}, "--engine sglang: not built; this whichwall has eager"),
+        ({"engine": "openai"}, "--engine openai: give the server's --url, as http://HOST:PORT"),
+        ({**SERVER, "mode": "ladder", "engine": "openai"}, "--engine openai: --mode ladder has no"),
+        ({**SERVER, "mode": "request"}, "--mode request: cannot be asked of a server; --engine"),
+        ({**SERVER, "mode": "context"}, "--mode context: cannot be asked of a server; --engine"),
+        ({**SERVER, "weights": "hub"}, "--weights hub: --engine openai has no use for it"),
+        ({**SERVER, "dtype": "float16"}, "--dtype float16: --engine openai has no use for it"),
+        ({**SERVER, "check_roles": True}, "--check-roles: --engine openai has no use for it"),
+        ({**SERVER, "timeout_s": 0.0}, "--timeout-s 0: must be above 0 and at most a day"),
+        ({**SERVER, "timeout_s": math.nan}, "--timeout-s nan: must be above 0"),
+        ({**SERVER, "mode": "batch", "trace_folder": Path("t")}, "--trace-folder goes with --mode"),
+        ({**SERVER, "mode": "prefix", "new_tokens": 9}, "--new-tokens 9: --mode prefix has no use"),
+        ({"url": "http://u:secret@a"}, "--url: --engine eager has no use for it; leave it out"),
+        ({"timeout_s": 9.0}, "--timeout-s 9.0: --engine eager has no use for it"),
+        ({"mode": "prefix"}, "--mode prefix: --engine eager keeps no prefix of an earlier request"),
         ({"dtype": "int3"}, "--dtype int3: not built"),
         ({"attention": "magic"}, "--attention magic: not built"),
         ({"new_tokens": 1}, "--new-tokens 1: must be at least 2"),

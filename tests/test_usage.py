@@ -3,6 +3,7 @@
 import gzip
 import json
 import shutil
+import socket
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,31 @@ def test_wrong_use_is_one_line_that_points_to_help(words: list[str]) -> None:
 )
 def test_collect_names_the_option_that_cannot_be(words: list[str], named: str) -> None:
     assert named in refused(run("collect", *words))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--engine", "openai"], "give the server's --url"),
+        (["--engine", "openai", "--url", "localhost:8000"], "expected http://HOST:PORT"),
+        (["--url", "http://localhost:8000"], "--url: --engine eager has no use for it"),
+        (["--mode", "prefix"], "keeps no prefix of an earlier request"),
+    ],
+)
+def test_collect_of_a_server_names_what_is_missing_or_too_much(words: list[str], said: str) -> None:
+    assert said in refused(run("collect", *words))
+
+
+def test_collect_of_a_server_that_is_not_there_is_one_line_and_leaves_nothing(
+    tmp_path: Path,
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        line = refused(run("collect", "--engine", "openai", "--url", url, "--out", tmp_path / "r"))
+
+    assert f"{url}: no server answers" in line
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_collect_refuses_an_existing_out_before_it_builds_a_model(imported: Path) -> None:

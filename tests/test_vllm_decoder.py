@@ -135,16 +135,31 @@ def test_a_prefill_finds_an_idle_engine_whatever_was_under_way(
 
 def test_no_two_prompts_are_alike(fake: Any) -> None:
     one = point(batch=2, prompt=8, new=2)
-    decoder = decoder_for(one)
-    work = workload(decoder, one)
+    model = model_for(one)
 
-    for _ in range(3):
+    for decoder in (VllmDecoder(model), VllmDecoder(model)):
+        work = workload(decoder, one)
+        work.request(CLEAN)
         work.request(CLEAN)
 
     prompts = engine_of(decoder).prompts
-    assert len({tuple(prompt) for prompt in prompts}) == len(prompts) == 6
+    assert len({tuple(prompt) for prompt in prompts}) == len(prompts) == 8
     assert {len(prompt) for prompt in prompts} == {8}
-    assert max(max(prompt) for prompt in prompts) < decoder.model.facts.vocab
+    assert max(max(prompt) for prompt in prompts) < model.facts.vocab
+
+
+def test_a_prompt_that_is_found_in_a_cache_is_no_pass(
+    fake: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = point(prompt=32)
+    decoder = decoder_for(one)
+    work = workload(decoder, one)
+    work.prefill(CLEAN)
+    prompt: list[int] = engine_of(decoder).prompts[0]
+    monkeypatch.setattr(decoder.model, "new_prompt", lambda length: ("again", prompt))
+
+    with pytest.raises(CollectError, match=r"^vLLM found tokens of a new random prompt"):
+        work.prefill(CLEAN)
 
 
 def test_a_step_that_leaves_a_sequence_out_is_no_pass(fake: Any) -> None:

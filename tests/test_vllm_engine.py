@@ -30,7 +30,11 @@ GENERATED = "execute_context_0(0)_generation_{0}({0})"
 
 
 RUNS = {
-    "decode": ("--engine", "vllm", "--batch-size", "2", "--new-tokens", "16"),
+    # Prompts are longer than a block of the cache, in which an earlier one would be found.
+    "decode": (
+        *("--engine", "vllm", "--batch-size", "2"),
+        *("--prompt-tokens", "130", "--new-tokens", "16"),
+    ),
     "batch": ("--mode", "batch", "--engine", "vllm", "--values", "1,3", "--new-tokens", "8"),
     "ladder": ("--mode", "ladder", "--values", "eager,vllm", "--new-tokens", "8"),
 }
@@ -105,15 +109,15 @@ def test_a_decode_run_is_whole_and_says_what_the_engine_was_given(decode: Path) 
     assert validate(decode).is_whole
     engine = read_manifest(decode).engine
     assert engine is not None
-    assert engine.given["max_model_len"] == "80"
-    assert (engine.longest_tokens, engine.attention) == (80, "CPU_ATTN")
+    assert engine.given["max_model_len"] == "146"
+    assert (engine.longest_tokens, engine.attention) == (146, "CPU_ATTN")
 
 
 def test_each_token_is_a_pass_with_its_context(decode: Path) -> None:
     found = [row for row in rows(decode, Passes) if row[Passes.stage] == CLEAN][:16]
 
     assert [row[Passes.phase] for row in found] == [PREFILL, *15 * [DECODE]]
-    assert [row[Passes.context_tokens] for row in found] == [0, *range(64, 79)]
+    assert [row[Passes.context_tokens] for row in found] == [0, *range(130, 145)]
     assert {row[Passes.batch] for row in found} == {2}
     assert {PROFILED, AFTER} <= {row[Passes.stage] for row in rows(decode, Passes)}
 

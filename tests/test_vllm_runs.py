@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from tests.test_sweep_runs import asked, ends, rows
-from tests.vllm_fake import faked
+from tests.vllm_fake import CPU, faked
 from whichwall.analyze.analysis import analyze_to_folder
 from whichwall.collect import packages, session, sweep
 from whichwall.collect.collect import collect
-from whichwall.collect.options import CollectOptions
+from whichwall.collect.options import ENGINES, CollectOptions
+from whichwall.collect.sweep_points import values_of
 from whichwall.schemas.errors import CollectError, UsageError
 from whichwall.schemas.manifest import read_manifest
 from whichwall.schemas.passes import AFTER, CLEAN, PROFILED, WARMUP, Passes
@@ -64,6 +65,8 @@ def test_steps_are_found_by_the_engine_s_annotations_with_their_clean_step(
 
     assert summary.steps is not None
     assert (summary.steps.found_by, summary.steps.phase) == ("annotation", {"decode": 4})
+    traced = summary.steps.groups[0]
+    assert (traced.batch, traced.count, traced.clean_from) == (2, 4, "passes")
     assert summary.verdict.reason == "no GPU: this run used the CPU"
 
 
@@ -115,6 +118,17 @@ def test_a_rung_that_is_asked_for_and_not_installed_is_a_refused_point(
     run = collect(asked(tmp_path / "run", "ladder", values="eager,vllm", new_tokens=2))
 
     assert ends(run) == [("done", None), ("refused", packages.NO_VLLM)]
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_a_ladder_that_names_no_rung_has_vllm_where_it_is_installed(
+    monkeypatch: pytest.MonkeyPatch, *, installed: bool
+) -> None:
+    monkeypatch.setattr(packages, "find_spec", lambda name: object() if installed else None)
+
+    values = values_of(CollectOptions(mode="ladder"), CPU)
+
+    assert values == [*ENGINES, *(["vllm"] if installed else [])]
 
 
 @pytest.mark.parametrize(

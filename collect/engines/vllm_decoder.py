@@ -6,11 +6,9 @@ and the next, as a user sees it, and no call is waited for on the GPU. Prompts a
 is new, so that no cache of prefixes ever holds one.
 """
 
-import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import count
 from typing import Any, TypeVar
 
 import torch
@@ -25,7 +23,6 @@ from whichwall.schemas.errors import CollectError
 
 T = TypeVar("T")
 
-SEED = 20_260
 # What an engine raises once it cannot go on; it is of no further use then.
 ENDED = (RuntimeError, MemoryError)
 
@@ -52,8 +49,6 @@ class VllmDecoder(Decoder):
         self.span = (now(), now())  # of the last pass
         self._new_tokens = self._batch = 0
         self._live: set[str] = set()  # sequences that have not ended
-        self._names = (f"whichwall-{number}" for number in count())
-        self._prompts = random.Random(SEED)  # noqa: S311
         self._nothing = torch.empty(0)
 
     @property
@@ -93,18 +88,25 @@ class VllmDecoder(Decoder):
         """Run new prompts of this shape until each sequence has its first token.
 
         The span runs from the first request that is added to the last first token.
+
+        Raises:
+            CollectError: a prompt was found in a cache.
         """
         self._settle()
         batch, length = tokens.shape
         most = self._new_tokens + self._spare(batch * length)
-        prompts = {next(self._names): self._prompt(length) for _ in range(batch)}
+        prompts = dict(self._own.new_prompt(length) for _ in range(batch))
         begin = now()
         for name, ids in prompts.items():
             self.engine.add(name, ids, most)
         self._live, self._batch = set(prompts), batch
-        for _ in self._until_each_has_one():
-            pass
+        came = list(self._until_each_has_one())
         self.span = (begin, now())
+        if any(one.cached_tokens for some in came for one in some.values()):
+            raise CollectError(
+                "vLLM found tokens of a new random prompt in its cache: the first token then took "
+                "less than its prompt; lower the batch or the lengths"
+            )
         return self._nothing, None
 
     def step(self, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
@@ -160,9 +162,6 @@ class VllmDecoder(Decoder):
         if self._new_tokens == 1 or at_once is None or tokens <= at_once:
             return 0
         return -(-tokens // at_once)
-
-    def _prompt(self, length: int) -> Sequence[int]:
-        return self._prompts.choices(range(self._own.facts.vocab), k=length)
 
 
 class _SpanLog(PassLog):

@@ -1,8 +1,10 @@
 """A model that vLLM runs: its dimensions, and an engine that starts when it is first needed."""
 
 import json
+import random
 import tempfile
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from whichwall.schemas.manifest import EngineFacts
 from whichwall.schemas.model import CONFIG_FILE, Model
 from whichwall.schemas.weights import DTYPE_BYTES, cache_numbers
 
+SEED = 20_260
 # Prompts that an engine asked one by one keeps, so that the first is still there for the last.
 KEPT_PROMPTS = 64
 AUTO = "auto"  # vLLM chooses its attention itself; EngineFacts says which
@@ -41,6 +44,13 @@ class VllmModel:
         self._room: Room | None = None
         self._engine: Engine | None = None
         self._failed: CollectError | None = None
+        # One row of prompts for all that is run: a prompt made twice would be found in the cache.
+        self._random = random.Random(SEED)  # noqa: S311
+        self._names = (f"whichwall-{number}" for number in count())
+
+    def new_prompt(self, length: int) -> tuple[str, list[int]]:
+        """Return a request's name and random token ids, that no earlier request had."""
+        return next(self._names), self._random.choices(range(self.facts.vocab), k=length)
 
     def expect(self, points: Sequence[Point]) -> None:
         """Say what will be run, before the engine starts."""
