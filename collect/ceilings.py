@@ -43,6 +43,8 @@ GPU_SIZES, CPU_SIZES = (4096, 8192), (1024, 2048)
 # Long enough for the power limit to bind, as it does in a stage of back-to-back prefills.
 MATMUL_S = 0.5
 LEAST_MATMULS, MOST_MATMULS = 3, 1000
+# What one product on a host may take, foretold by one of a small size.
+LONGEST_PRODUCT_S, SMALL_SIZE = 0.5, 256
 TRIALS = 3  # a host that is late for one launch makes one look too long
 
 OPS = 1000
@@ -115,10 +117,10 @@ def measure_matmul(log: CeilingLog, dtype: torch.dtype) -> None:
 def measure_product(log: CeilingLog, product: Product) -> int | None:
     """Measure the rate of a product at two sizes, and return the better size.
 
-    None if memory has no room for either.
+    None if memory has no room for either, or a host would take too long.
     """
     measured = []
-    for size in GPU_SIZES if log.device.is_gpu else CPU_SIZES:
+    for size in GPU_SIZES if log.device.is_gpu else _quick_sizes(log, product):
         if product.element_bytes * size * size <= MEMORY_SHARE * free_bytes(log.device):
             work = product.make(size, log.device.torch)
             once = seconds_once(log, work)
@@ -131,6 +133,15 @@ def measure_product(log: CeilingLog, product: Product) -> int | None:
     _, size, rates, watch = max(measured, key=lambda m: m[0])
     log.add(MATMUL, product.unit, rates, watch, product_shape(size), product.dtype)
     return size
+
+
+def _quick_sizes(log: CeilingLog, product: Product) -> list[int]:
+    """Return the sizes that a host multiplies in time, by the cube of the size from a small one.
+
+    A CPU without instructions for a type emulates it: hundreds of times as slow, and no limit.
+    """
+    small_s = seconds_once(log, product.make(SMALL_SIZE, log.device.torch))
+    return [size for size in CPU_SIZES if small_s * (size / SMALL_SIZE) ** 3 <= LONGEST_PRODUCT_S]
 
 
 def seconds_once(log: CeilingLog, work: Work) -> float:

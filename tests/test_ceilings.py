@@ -6,6 +6,7 @@ import torch
 from whichwall.collect import ceilings
 from whichwall.collect.ceilings import CeilingLog, measure_matmul, measure_streams_and_launches
 from whichwall.collect.device import choose_device
+from whichwall.collect.products import plain_product
 from whichwall.collect.spread import Spread, spread
 from whichwall.schemas.ceilings import Ceilings
 
@@ -36,3 +37,12 @@ def test_percentiles_are_interpolated() -> None:
     assert spread([3.0, 1.0, 2.0]) == Spread(1.2, 2.0, 2.8, 3)
     assert spread([5.0]) == Spread(5.0, 5.0, 5.0, 1)
     assert spread([1.0, 3.0]).ratio == pytest.approx(2.8 / 1.2)
+
+
+@pytest.mark.parametrize(("small_s", "sizes"), [(1e-4, [1024, 2048]), (5e-3, [1024]), (0.1, [])])
+def test_a_host_is_not_held_up_by_a_type_that_it_emulates(
+    small_s: float, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ceilings, "seconds_once", lambda *_: small_s)
+    product = plain_product(torch.float32)
+    assert ceilings._quick_sizes(CeilingLog(choose_device("cpu")), product) == sizes
