@@ -60,7 +60,8 @@ def summarize(
     timed = timings(passes)
     basis = Basis(manifest, trace.model, measured.points, ceilings, timed, trace.steps)
     served = serving(measured.points, measured.completions, measured.tokens)
-    judged = step_groups(trace, basis, option_ns, served_steps(served))
+    client_steps = served_steps(served)
+    judged = step_groups(trace, basis, option_ns, client_steps)
     static = static_of(basis, judged, step_groups(beside, basis, None) if beside else [])
     found = devices(trace.activities, trace.roles, trace.gaps)
     # Further processes are no part of what was sampled and profiled.
@@ -83,7 +84,7 @@ def summarize(
             Gaps.dur_ns
         ].to_list(),
         below_floor=sum(is_below_floor(one) for one in judged),
-        has_clean=bool(option_ns or served or (timed[Timings.stage] == CLEAN).any()),
+        has_clean=bool(option_ns or client_steps or (timed[Timings.stage] == CLEAN).any()),
         is_served=bool(served),
         short_power_window=_too_short(sampling, window),
     )

@@ -57,10 +57,13 @@ def collect(options: CollectOptions) -> Path:
             of_a_server = options.engine == OPENAI
             run = import_module(SERVER_RUNNER if of_a_server else RUNNERS[options.mode]).run
         except (ImportError, OSError) as error:
-            raise CollectError(
-                f"torch or transformers cannot be loaded ({error}); install them anew"
-            ) from error
+            names = " or ".join(_needed(options))
+            raise CollectError(f"{names} cannot be loaded ({error}); install anew") from error
         return run(options, writer)
+
+
+def _needed(options: CollectOptions) -> tuple[str, ...]:
+    return NEEDED_FOR_A_SERVER if options.engine == OPENAI else NEEDED
 
 
 def _refuse_without_packages(options: CollectOptions) -> None:
@@ -69,10 +72,8 @@ def _refuse_without_packages(options: CollectOptions) -> None:
     Raises:
         CollectError: naming those that are missing.
     """
-    of_a_server = options.engine == OPENAI
-    needed = NEEDED_FOR_A_SERVER if of_a_server else NEEDED
-    missing = [name for name in needed if find_spec(name) is None]
-    if missing and of_a_server:
+    missing = [name for name in _needed(options) if find_spec(name) is None]
+    if missing and options.engine == OPENAI:
         raise CollectError(
             f"asking a server needs {' and '.join(missing)}, not installed here; "
             "pip install 'whichwall[endpoint]'"

@@ -2,8 +2,8 @@
 
 For what has to stay in a process of its own for a whole run: an engine that changes its process,
 and takes a minute to start. The function is named `module:function`; it takes a specification
-(JSON) and a folder, and returns what answers a question. A crash, a hang and an error are one line
-to the caller, as in `fresh`.
+(JSON), and returns what answers a question. A crash, a hang and an error are one line to the
+caller, as in `fresh`.
 """
 
 import importlib
@@ -16,7 +16,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from whichwall.collect.fresh import ERROR, VALUE, Json, end, how_it_ended
@@ -30,16 +29,15 @@ CHUNK_BYTES = 1 << 16
 class Companion:
     """One such process; `close` ends it."""
 
-    def __init__(self, function: str, spec: Json, folder: Path) -> None:
+    def __init__(self, function: str, spec: Json) -> None:
         """Start it; it reads its specification and waits.
 
         Args:
             function: `module:function`, importable from anywhere.
-            spec: its first argument; must survive JSON.
-            folder: its second argument; it must exist.
+            spec: its argument; must survive JSON.
         """
         self._said = tempfile.TemporaryFile()  # noqa: SIM115
-        command = [sys.executable, "-m", "whichwall.collect.companion", function, str(folder)]
+        command = [sys.executable, "-m", "whichwall.collect.companion", function]
         # A group of its own, so that Ctrl-C reaches this process alone, and its helpers end too.
         self._process = subprocess.Popen(
             tied_to_us(command),
@@ -92,7 +90,7 @@ class Companion:
         return line
 
 
-def main(function: str, folder: Path) -> None:
+def main(function: str) -> None:
     """Answer questions, a line each, until there are no more."""
     # What libraries print must not come between the answers.
     answers = os.fdopen(os.dup(1), "w")
@@ -103,7 +101,7 @@ def main(function: str, folder: Path) -> None:
     for line in sys.stdin:
         try:
             if answer is None:
-                answer = getattr(importlib.import_module(module), name)(spec, folder)
+                answer = getattr(importlib.import_module(module), name)(spec)
             found = {VALUE: answer(json.loads(line))}
         except WhichwallError as error:
             found = {ERROR: str(error)}
@@ -112,6 +110,6 @@ def main(function: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1])
     sys.stderr.flush()
     os._exit(0)  # as in `fresh`: it has nothing left to clear up

@@ -10,13 +10,14 @@ from pathlib import Path
 import torch
 
 from whichwall.collect.device import dtype_name
-from whichwall.collect.endpoint.answer import LENGTH
-from whichwall.collect.endpoint.answer import Answer as Row
+from whichwall.collect.endpoint.answer import LENGTH, Answer
 from whichwall.collect.endpoint.chunks import Counts
 from whichwall.collect.endpoint.plan import visit_plan
 from whichwall.collect.endpoint.prompts import Prompter
 from whichwall.collect.endpoint.rows import Asked, RowLog
-from whichwall.collect.engines.vllm_answers import Answer, Answers, open_answers
+from whichwall.collect.engines.make import how_it_starts
+from whichwall.collect.engines.vllm_answers import Answer as EngineAnswer
+from whichwall.collect.engines.vllm_answers import Answers, open_answers
 from whichwall.collect.environment import find_sharing, read_environment, read_gpu
 from whichwall.collect.failures import explained
 from whichwall.collect.models import describe
@@ -69,7 +70,7 @@ def _measure(request: Request, model: Model, shared: int, reporter: Reporter) ->
         torch.no_grad(),
         Sampler(device.uuid, options.sample_interval_ms) as sampler,
     ):
-        reporter.stage("starting vllm")
+        reporter.stage(how_it_starts(options.engine, device))
         with open_answers(request, whole + NEW_TOKENS) as answers:
             reporter.stage("starting nvidia-smi")
             sampler.start()
@@ -127,17 +128,16 @@ def _ask(
 ) -> None:
     ids = prompter.prompt(asked.prompt_tokens, prefix)
     assert isinstance(ids, list)
-    log.add(asked, _row(answers.ask(ids, NEW_TOKENS), len(ids)))
+    log.add(asked, _as_a_servers(answers.ask(ids, NEW_TOKENS), len(ids)))
 
 
-def _row(answer: Answer, prompt_tokens: int) -> Row:
+def _as_a_servers(answer: EngineAnswer, prompt_tokens: int) -> Answer:
     """Return an answer of the engine as one of a server: tokens of one step came together."""
-    arrivals = [(at, len(list(same))) for at, same in groupby(answer.arrivals_ns)]
-    return Row(
+    return Answer(
         start_ns=answer.start_ns,
         total_ns=answer.arrivals_ns[-1],
         finish=LENGTH,
         ended=True,
         counts=Counts(prompt_tokens, answer.cached_tokens, len(answer.arrivals_ns)),
-        arrivals=[(at, number) for at, number in arrivals],
+        arrivals=[(at, len(list(same))) for at, same in groupby(answer.arrivals_ns)],
     )

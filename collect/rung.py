@@ -3,16 +3,15 @@
 A ladder runs engines in turn, and what one of them does to its process the others must not feel.
 """
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from whichwall.collect.companion import Companion
 from whichwall.collect.engines.make import build_for, expect
+from whichwall.collect.fresh import Json
 from whichwall.collect.journal import Visit, kept
 from whichwall.collect.options import CollectOptions
 from whichwall.collect.point import Point
@@ -27,8 +26,6 @@ FUNCTION = "whichwall.collect.rung:serve"
 # Loading a large model, compiling it and capturing its graphs take minutes.
 LONGEST_S = 1200.0
 
-Json = dict[str, Any]
-
 
 class Rung:
     """The engine's process; it starts with the first visit."""
@@ -36,7 +33,6 @@ class Rung:
     def __init__(self, options: CollectOptions) -> None:
         """Take what the sweep was asked for."""
         self._options = options
-        self._folder = tempfile.TemporaryDirectory(prefix="whichwall-rung-")
         self._companion: Companion | None = None
 
     def visit(self, point: Point, number: int) -> Visit:
@@ -44,28 +40,23 @@ class Rung:
         if self._companion is None:
             options = kept(replace(self._options, engine=point.engine))
             spec = {"options": options, "point": asdict(point)}
-            self._companion = Companion(FUNCTION, spec, Path(self._folder.name))
+            self._companion = Companion(FUNCTION, spec)
         try:
             found = self._companion.ask({"point": asdict(point), "visit": number}, LONGEST_S)
         except CollectError as error:
-            self._end()
+            self.close()
             return Visit(point.number, number, REFUSED, str(error))
         return msgspec.convert(found, Visit)
 
-    def _end(self) -> None:
+    def close(self) -> None:
+        """End the process, and with it whatever it holds."""
         if self._companion is not None:
             self._companion.close()
             self._companion = None
 
-    def close(self) -> None:
-        """End the process, and with it whatever it holds."""
-        self._end()
-        self._folder.cleanup()
 
-
-def serve(spec: Json, folder: Path) -> Callable[[Json], Any]:
+def serve(spec: Json) -> Callable[[Json], Any]:
     """Return what visits a point in this process; see `Companion`."""
-    del folder  # a visit leaves no file
     request = resolve(CollectOptions(**spec["options"]))
     point = Point(**spec["point"])
     built = build_for(point.engine, request.source, request.device, request.dtype, "auto")

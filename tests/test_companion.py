@@ -16,7 +16,7 @@ FUNCTIONS = """
 import os, signal, time
 from whichwall.schemas.errors import CollectError
 
-def counter(spec, folder):
+def counter(spec):
     seen = []
     def answer(question):
         print("noise of a library")
@@ -24,16 +24,16 @@ def counter(spec, folder):
         return {"sum": spec["start"] + sum(seen), "pid": os.getpid()}
     return answer
 
-def explain(spec, folder):
+def explain(spec):
     raise CollectError("the card is gone; mend it")
 
-def hang(spec, folder):
+def hang(spec):
     return lambda question: time.sleep(600)
 
-def die(spec, folder):
+def die(spec):
     return lambda question: os.kill(os.getpid(), signal.SIGKILL)
 
-def fail(spec, folder):
+def fail(spec):
     raise ValueError("launch failure")
 """
 
@@ -45,9 +45,9 @@ def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def companion(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Companion]:
+def companion(request: pytest.FixtureRequest) -> Iterator[Companion]:
     named: str = request.param
-    one = Companion(f"functions_of_a_companion:{named}", {"start": 1}, tmp_path)
+    one = Companion(f"functions_of_a_companion:{named}", {"start": 1})
     yield one
     one.close()
 

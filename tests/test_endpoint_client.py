@@ -134,6 +134,14 @@ def test_the_key_goes_into_a_header_and_out_of_every_reason() -> None:
     assert answer.reason == "status 401, wrong key: Bearer ***"
 
 
+@pytest.mark.parametrize("key", ["x", "null", "token"])
+def test_a_key_that_is_part_of_what_a_server_sends_changes_nothing_of_it(key: str) -> None:
+    with serving() as served:
+        answer = asked(served.url, key=key)
+
+    assert (answer.outcome, answer.reason, answer.counts.prompt) == ("done", None, 7)
+
+
 def test_a_proxy_of_the_environment_is_not_between_two_ends_of_one_machine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,5 +1,7 @@
 """A trace that a server takes of itself: asked for, picked up and imported, or missing."""
 
+import errno
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +116,20 @@ def test_a_file_that_is_no_trace_is_a_warning(tmp_path: Path) -> None:
     assert "trace_failed" in codes(run)
     assert manifest.ranks == []
     assert validate(run).is_whole
+
+
+def test_a_trace_that_may_not_be_read_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "somehost_1.json")
+
+    monkeypatch.setattr(shutil, "copyfile", refuse)
+    run, manifest = traced(tmp_path, profiles_into=tmp_path / "traces", trace=trace())
+
+    (said,) = [one.message for one in manifest.diagnostics if one.code == "trace_failed"]
+    assert said.startswith("the server's trace: Permission denied; expected a file")
+    assert clean(run)
 
 
 def test_traces_that_were_there_before_are_left_alone(tmp_path: Path) -> None:

@@ -1,13 +1,17 @@
 """What a shared prefix saves: later prompts against unique ones, over rounds."""
 
+from pathlib import Path
+
 import pytest
 
-from tests.experiment_runs import point
+from tests.experiment_runs import a_run, point
 from tests.frames import Row, table
+from whichwall.analyze.analysis import analyze
 from whichwall.analyze.prefix_reuse import prefix_reuse
 from whichwall.schemas.completions import Completions
 from whichwall.schemas.points import FIRST, LATER, UNIQUE, Points
 from whichwall.schemas.run import frame
+from whichwall.schemas.table import Table
 
 MS = 10**6
 POINTS = table(Points, *(point(n, label=label) for n, label in enumerate((UNIQUE, FIRST, LATER))))
@@ -74,6 +78,18 @@ def test_kinds_that_were_not_answered_have_no_ratio() -> None:
 
     assert found is not None
     assert (found.later, found.later_to_unique) == (None, None)
+
+
+def test_kinds_that_were_answered_in_different_rounds_are_not_compared(tmp_path: Path) -> None:
+    rows: dict[type[Table], list[Row]] = {
+        Points: POINTS.rows(named=True),
+        Completions: [request(0, 0, 0, 100), request(2, 1, 0, 10)],
+    }
+    summary = analyze(a_run(tmp_path / "run", "prefix", rows, gpus=())).summary
+
+    assert summary.prefix is not None
+    assert summary.prefix.later_to_unique is None
+    assert summary.answer == "Not known: no round has an answer of both kinds."
 
 
 def test_other_runs_have_none() -> None:

@@ -278,4 +278,3 @@ def test_a_prompt_that_begins_as_an_earlier_one_is_found_in_the_cache(fake: Any)
     for one in found:
         assert len(one.arrivals_ns) == 3
         assert one.arrivals_ns == sorted(one.arrivals_ns)
-        assert one.ttft_ns == one.arrivals_ns[0]

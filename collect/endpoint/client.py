@@ -41,7 +41,7 @@ LINGER_S, LINGER_AT_END_S = 1.0, 0.1
 # closed would lose a request.
 IDLE_S = 4.0
 LARGEST_ANSWER = 1 << 20  # bytes, of anything but a stream
-HIDDEN = b"***"
+HIDDEN = "***"
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -72,7 +72,7 @@ class Client:
         """Prepare; nothing is sent yet. `key` goes into a header and nowhere else."""
         self.address = address
         self.timeout_s = timeout_s
-        self._secrets = [text.encode() for text in (*address.secrets, key) if text]
+        self._secrets = [*address.secrets, *([key] if key else [])]
         headers = {"Accept-Encoding": "identity", "Content-Type": "application/json"}
         if key and not address.has_user:
             headers["Authorization"] = f"Bearer {key}"
@@ -127,8 +127,8 @@ class Client:
         if not answer.is_over:
             answer.total_ns = time.perf_counter_ns() - begin
         answer.close(asked_tokens)
-        if answer.reason is not None:
-            answer.reason = self._clean(answer.reason.encode()).decode()
+        answer.reason = answer.reason and self.hide(answer.reason)
+        answer.finish = answer.finish and self.hide(answer.finish)
         return answer
 
     async def _stream(
@@ -140,8 +140,7 @@ class Client:
             kind = response.headers.get("content-type", "")
             if response.status_code != OK:
                 busy = response.status_code in (TOO_MANY_REQUESTS, UNAVAILABLE)
-                reply = Reply(response.status_code, _body(self._clean(await _read(response))))
-                answer.fail(REFUSED if busy else FAILED, reply.says)
+                answer.fail(REFUSED if busy else FAILED, (await self._reply(response)).says)
                 return
             if kind and not kind.startswith(EVENTS):
                 raise InputError(f"an answer in {shown(kind.encode())}, not a stream of events")
@@ -150,7 +149,7 @@ class Client:
             async for data in response.aiter_raw():
                 at_ns = time.perf_counter_ns() - begin
                 was_over, had_ended = answer.is_over, answer.ended
-                for event in stream.feed(self._clean(data)):
+                for event in stream.feed(data):
                     answer.take(event, at_ns)
                 if answer.is_over and (not was_over or answer.ended > had_ended):
                     longest_s = LINGER_AT_END_S if answer.ended else LINGER_S
@@ -167,17 +166,26 @@ class Client:
                 asyncio.timeout(limit_s),
                 self._http.stream(method, url, content=content) as response,
             ):
-                return Reply(response.status_code, _body(self._clean(await _read(response))))
+                return await self._reply(response)
         except TimeoutError:
             return Reply(None, why=f"not answered within {limit_s:g} s")
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            return Reply(None, why=self._clean(why(error).encode()).decode())
+            return Reply(None, why=self.hide(why(error)))
 
-    def _clean(self, data: bytes) -> bytes:
-        """Return what a server or a library says, without what nobody else may know."""
+    async def _reply(self, response: httpx2.Response) -> Reply:
+        raw = await _read(response)
+        if response.status_code != OK:
+            raw = self.hide(raw.decode("utf-8", "replace")).encode()
+        return Reply(response.status_code, _body(raw))
+
+    def hide(self, text: str) -> str:
+        """Return what a server or a library says, without what nobody else may know.
+
+        For what is shown or kept. What is read stays as it came: `x` is a usual key, and a letter.
+        """
         for secret in self._secrets:
-            data = data.replace(secret, HIDDEN)
-        return data
+            text = text.replace(secret, HIDDEN)
+        return text
 
 
 async def _read(response: httpx2.Response) -> bytes:

@@ -41,11 +41,11 @@ async def keep_busy(ask: Callable[[], Awaitable[Answer]], lanes: int, span: Span
     sent: list[Sent] = []
 
     async def run(lane: int) -> None:
-        failed = done = 0
-        while done < span.least or time.monotonic() - begin < span.seconds:
+        failed = asked = 0
+        while asked < span.least or time.monotonic() - begin < span.seconds:
             answer = await ask()
             sent.append(Sent(lane, answer))
-            done += 1
+            asked += 1
             failed = 0 if answer.is_done else failed + 1
             if answer.outcome == TIMED_OUT or failed == MOST_IN_A_ROW:
                 return

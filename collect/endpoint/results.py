@@ -112,7 +112,7 @@ def find_busy(busy: Mapping[int, float], names: Mapping[int, str]) -> list[Diagn
     if not over:
         return []
     text = (
-        f"this client took over {BUSY_CLIENT:.0%} of a core at {len(over)} points "
-        f"({', '.join(over)}): times there may be its own, not the server's"
+        f"this client took over {BUSY_CLIENT:.0%} of a core at {', '.join(over)}: times there may "
+        "be its own, not the server's"
     )
     return [Diagnostic("client_busy", "warning", len(over), text)]

@@ -77,7 +77,7 @@ async def _served(client: Client, model: str | None) -> Listed:
         )
     if reply.status in KEY_STATUSES:
         raise UsageError(f"{where}: wants another key ({reply.says}); set {KEY}")
-    listed = _listed(reply)
+    listed = _listed(client, reply)
     if model is not None:
         # A name that the list lacks may still be an alias that the server knows.
         return next((one for one in listed if one.name == model), Listed(model))
@@ -93,7 +93,7 @@ async def _served(client: Client, model: str | None) -> Listed:
     return listed[0]
 
 
-def _listed(reply: Reply) -> list[Listed]:
+def _listed(client: Client, reply: Reply) -> list[Listed]:
     """Return the models of a list, each once; what is no model is left out."""
     body: Any = reply.body if reply.is_ok else None
     entries = body.get("data") if isinstance(body, dict) else None
@@ -101,8 +101,7 @@ def _listed(reply: Reply) -> list[Listed]:
     for entry in entries if isinstance(entries, list) else []:
         name = entry.get("id") if isinstance(entry, dict) else None
         if isinstance(name, str) and name and name.isprintable():
-            by = entry.get("owned_by")
-            made_by = shown(by.encode()) if isinstance(by, str) and by else None
+            made_by = _said(client, entry.get("owned_by"))
             found.setdefault(name, Listed(name, made_by, _longest(entry)))
     return list(found.values())
 
@@ -117,7 +116,12 @@ def _longest(entry: dict[str, Any]) -> int | None:
 async def _version(client: Client) -> str | None:
     reply = await client.get(VERSION)
     found = reply.body.get("version") if reply.is_ok and isinstance(reply.body, dict) else None
-    return shown(found.encode()) if isinstance(found, str) and found else None
+    return _said(client, found)
+
+
+def _said(client: Client, found: object) -> str | None:
+    """Return a text by which a server describes itself, fit to be kept; None if it is none."""
+    return shown(client.hide(found).encode()) if isinstance(found, str) and found else None
 
 
 async def is_gone(client: Client, tries: int, wait_s: float) -> str | None:

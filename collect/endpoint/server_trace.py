@@ -7,6 +7,7 @@ everything else has been measured, since a profiler taxes what comes after it to
 import asyncio
 import shutil
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -90,7 +91,8 @@ def _files(folder: Path) -> dict[Path, int]:
     found: dict[Path, int] = {}
     for path in folder.rglob("*"):
         if path.name.endswith(SUFFIXES) and FRONT_END not in path.name and path.is_file():
-            found[path] = path.stat().st_size
+            with suppress(FileNotFoundError):  # the server has just renamed or removed it
+                found[path] = path.stat().st_size
     return found
 
 
@@ -101,20 +103,31 @@ def import_traces(files: list[Path], writer: RunWriter, point: int) -> Imported:
     """
     done = Imported()
     for rank, file in _ranked(files).items():
-        ending = next(end for end in reversed(SUFFIXES) if file.name.endswith(end))
+        ending = next(end for end in SUFFIXES if file.name.endswith(end))
         copy = writer.folder / f"rank{rank}{ending}"
-        shutil.copyfile(file, copy)
         try:
+            _copy(file, copy)
             facts = read_trace(copy, writer, rank=rank, numbered=len(files) > 1, point=point)
         except InputError as error:
             said = str(error).replace(str(copy), "the server's trace")
             done.diagnostics.append(Diagnostic("trace_failed", "warning", None, said))
             continue
         finally:
-            copy.unlink()
+            copy.unlink(missing_ok=True)
         done.ranks.append(facts.rank)
         done.diagnostics += facts.diagnostics
     return done
+
+
+def _copy(file: Path, copy: Path) -> None:
+    """Copy a trace; one that this user may not read must not cost the run."""
+    try:
+        shutil.copyfile(file, copy)
+    except (PermissionError, FileNotFoundError) as error:
+        raise InputError(
+            f"{copy}: {error.strerror}; expected a file that this user can read: have the server "
+            "write its traces so"
+        ) from error
 
 
 def _ranked(files: list[Path]) -> dict[int, Path]:

@@ -199,8 +199,10 @@ def _collect(session: _Session, writer: RunWriter, reporter: Reporter) -> Path:
             reporter.stage("starting nvidia-smi")
             sampler.start()
         asyncio.run(_visit_all(session, sampler, reporter))
-        not_taken = missing(local.why_none or "", "info")
-        sampled = Sampled([], None, [not_taken]) if uuid is None else sampler.finish()
+        if uuid is not None:
+            sampled = sampler.finish()
+        else:
+            sampled = Sampled([], None, [missing(local.why_none or "", "info")])
     earlier = [row for one in session.visits[: session.resumed or 0] for row in one.samples]
     with writer:
         reporter.stage("writing the run")

@@ -17,7 +17,6 @@ from whichwall.collect.engines.vllm_model import VllmModel, build_vllm
 from whichwall.collect.request import Request
 from whichwall.schemas.errors import CollectError
 from whichwall.schemas.manifest import EngineFacts
-from whichwall.schemas.model import Model
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,6 @@ class Answer:
     """What one request took, in ns since it was given to the engine."""
 
     start_ns: int  # Unix epoch
-    ttft_ns: int
     arrivals_ns: list[int]  # of each token
     cached_tokens: int | None  # of its prompt; null: this vLLM does not say
 
@@ -33,9 +31,8 @@ class Answer:
 class Answers:
     """An engine that answers one request at a time; `facts` says what it was given and chose."""
 
-    def __init__(self, model: Model, engine: Engine) -> None:
+    def __init__(self, engine: Engine) -> None:
         """Take a started engine."""
-        self.model = model
         self._engine = engine
         self._names = (f"whichwall-{number}" for number in count())
 
@@ -67,7 +64,7 @@ class Answers:
                     f"vLLM ended a request of {len(ids)} tokens after {len(arrivals)} of "
                     f"{new_tokens} new ones"
                 )
-        return Answer(start_ns, arrivals[0], arrivals, cached)
+        return Answer(start_ns, arrivals, cached)
 
 
 @contextmanager
@@ -85,6 +82,6 @@ def open_answers(request: Request, longest_tokens: int) -> Iterator[Answers]:
     model: VllmModel = built.module
     model.expect_one(longest_tokens)
     try:
-        yield Answers(built.facts, model.engine)
+        yield Answers(model.engine)
     finally:
         model.close()

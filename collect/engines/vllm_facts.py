@@ -19,13 +19,13 @@ def read_facts(engine: Any, given: dict[str, Any]) -> EngineFacts:
     scheduler, cache, compilation = (
         config.scheduler_config, config.cache_config, config.compilation_config
     )  # fmt: skip
-    told = {name: value for name, value in given.items() if name != "profiler_config"}
-    told["profiler_config"] = ", ".join(
+    profiler = ", ".join(
         f"{name}={value}"
         for name, value in given["profiler_config"].items()
         if name != "torch_profiler_dir"
     )
-    cuda = "gpu_memory_utilization" in given
+    told = given | {"profiler_config": profiler}
+    on_gpu = "gpu_memory_utilization" in given
     return EngineFacts(
         name=VLLM,
         version=str(vllm.__version__),
@@ -35,7 +35,7 @@ def read_facts(engine: Any, given: dict[str, Any]) -> EngineFacts:
         step_tokens=scheduler.max_num_batched_tokens,
         cache_tokens=_cache_tokens(cache),
         cache_block_tokens=cache.block_size,
-        memory_share=cache.gpu_memory_utilization if cuda else None,
+        memory_share=cache.gpu_memory_utilization if on_gpu else None,
         attention=_attention(engine),
         runner=_runner(config),
         compilation=getattr(compilation.mode, "name", None),

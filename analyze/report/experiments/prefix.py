@@ -9,7 +9,7 @@ from whichwall.analyze.quantities import NOT_KNOWN, count, duration, several, ti
 from whichwall.analyze.report.document import Block, Figure, Heading, Paragraph, Table, Text
 from whichwall.analyze.report.experiments.drawn import NS_PER_MS
 from whichwall.analyze.report.experiments.experiment import Experiment
-from whichwall.analyze.report.experiments.serving_tables import failures
+from whichwall.analyze.report.experiments.serving_tables import failures, spread
 from whichwall.analyze.report.experiments.words import notes
 from whichwall.analyze.report.inputs import ReportInputs
 from whichwall.schemas.chart import Bars
@@ -29,7 +29,8 @@ def answer(inputs: ReportInputs) -> str:
     if found is None or found.later is None or found.unique is None:
         return " ".join(["Not known: too few requests were answered.", *_failed(found)])
     reuse = found.later_to_unique
-    assert reuse is not None
+    if reuse is None:
+        return " ".join(["Not known: no round has an answer of both kinds.", *_failed(found)])
     size = f"{several(found.prefix_tokens, 'token')} of {count(found.prompt_tokens)}"
     later, unique = duration(found.later.median_ns), duration(found.unique.median_ns)
     if reuse.seen is False:
@@ -111,14 +112,14 @@ def _row(
 ) -> tuple[Text, ...]:
     if found is None:
         return name, "0", NOT_KNOWN, NOT_KNOWN, NOT_KNOWN, NOT_KNOWN, NOT_KNOWN
-    spread = f"{duration(found.p10_ns)} to {duration(found.p90_ns)}"
     ratio = interval = "–"
     if reuse is not None:
         ratio, interval = times(reuse.ratio), NOT_KNOWN
         if reuse.low is not None and reuse.high is not None:
             interval = f"{times(reuse.low)} to {times(reuse.high)}"
     return (
-        name, count(found.count), duration(found.median_ns), spread, ratio, interval, count(cached)
+        name, count(found.count), duration(found.median_ns), spread(found), ratio, interval,
+        count(cached),
     )  # fmt: skip
 
 

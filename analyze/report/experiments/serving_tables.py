@@ -38,7 +38,7 @@ def waits_of_one(one: Served) -> Table:
 
 
 def _row_of(found: Waits) -> tuple[Text, ...]:
-    return count(found.count), duration(found.median_ns), _range(found), _p99(found)
+    return count(found.count), duration(found.median_ns), spread(found), _p99(found)
 
 
 def waits_of_several(mode: str, served: Iterable[Served]) -> Table:
@@ -61,10 +61,11 @@ def waits_of_several(mode: str, served: Iterable[Served]) -> Table:
 def _cells(found: Waits | None) -> list[Text]:
     if found is None:
         return [NOTHING] * 3
-    return [duration(found.median_ns), _range(found), _p99(found)]
+    return [duration(found.median_ns), spread(found), _p99(found)]
 
 
-def _range(found: Waits) -> str:
+def spread(found: Waits) -> str:
+    """Return where eight of ten waits lie."""
     return f"{duration(found.p10_ns)} to {duration(found.p90_ns)}"
 
 
