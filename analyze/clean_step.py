@@ -25,7 +25,9 @@ def clean_step_ns(run: Run) -> int:
     timed = timings(measured.passes).filter(
         (pl.col(Timings.stage) == CLEAN) & (pl.col(Timings.phase) == DECODE)
     )
-    steps = timed[Timings.wall_ns_median].to_list()
+    # Ranks of one point wait for one another: the first one's step is the step.
+    first = timed.sort(Timings.rank).unique(Timings.point, keep="first")
+    steps = first[Timings.wall_ns_median].to_list()
     if not steps:
         served = serving(measured.points, measured.completions, measured.tokens)
         steps = [one.median_ns for one in served_steps(served).values()]

@@ -101,12 +101,12 @@ class Engine:
                 given = _arguments(room, device, self.trace_folder)
                 given |= {"dtype": dtype} | ({"load_format": "dummy"} if dummy else {})
                 self._llm: Any = _llm(model, given)
+                self._engine: Any = self._llm.llm_engine
+                self.facts = read_facts(self._engine, given)
             except UNSTARTABLE as error:
                 raise _unstartable(error) from error
             stack.pop_all()
         self._traces = traces
-        self._engine: Any = self._llm.llm_engine
-        self.facts = read_facts(self._engine, given)
         atexit.register(self.close)
 
     @property
