@@ -22,6 +22,7 @@ BY_A_CLIENT = (
     "a step, and the way to the client"
 )
 NO_STEPS = "the trace marks no steps, so what one works on is not known"
+NO_STEP_TO_TIME = "the clean step given is not used: no steps were found that it could be one of"
 
 
 def judge(
@@ -46,9 +47,10 @@ def judge(
         evidence = msgspec.structs.replace(evidence, no_gpu=_why_none(trace, judged, findings))
     elif not judged:
         notes.append(WHOLE_RECORDING)
+        if option_ns is not None:
+            notes.append(NO_STEP_TO_TIME)
         evidence = msgspec.structs.replace(
             evidence,
-            step_ns=option_ns,
             window_ns=found[0].window_ns,
             busy_ns=found[0].busy_ns,
             working_ns=found[0].busy_without_communication_ns,

@@ -84,7 +84,9 @@ def summarize(
             Gaps.dur_ns
         ].to_list(),
         below_floor=sum(is_below_floor(one) for one in judged),
-        has_clean=bool(option_ns or client_steps or (timed[Timings.stage] == CLEAN).any()),
+        has_clean=bool(
+            (option_ns and judged) or client_steps or (timed[Timings.stage] == CLEAN).any()
+        ),
         is_served=bool(served),
         short_power_window=_too_short(sampling, window),
     )

@@ -43,8 +43,9 @@ GPU_SIZES, CPU_SIZES = (4096, 8192), (1024, 2048)
 # Long enough for the power limit to bind, as it does in a stage of back-to-back prefills.
 MATMUL_S = 0.5
 LEAST_MATMULS, MOST_MATMULS = 3, 1000
-# What one product on a host may take, foretold by one of a small size.
-LONGEST_PRODUCT_S, SMALL_SIZE = 0.5, 256
+# A type that takes so many times as long as float32 at a small size is emulated; types of half the
+# bytes that a host knows are faster.
+EMULATED_RATIO, SMALL_SIZE, FLOAT32 = 8, 512, "float32"
 TRIALS = 3  # a host that is late for one launch makes one look too long
 
 OPS = 1000
@@ -117,10 +118,12 @@ def measure_matmul(log: CeilingLog, dtype: torch.dtype) -> None:
 def measure_product(log: CeilingLog, product: Product) -> int | None:
     """Measure the rate of a product at two sizes, and return the better size.
 
-    None if memory has no room for either, or a host would take too long.
+    None if memory has no room for either, or a host would emulate the type.
     """
+    if _is_emulated(log, product):
+        return None
     measured = []
-    for size in GPU_SIZES if log.device.is_gpu else _quick_sizes(log, product):
+    for size in GPU_SIZES if log.device.is_gpu else CPU_SIZES:
         if product.element_bytes * size * size <= MEMORY_SHARE * free_bytes(log.device):
             work = product.make(size, log.device.torch)
             once = seconds_once(log, work)
@@ -135,13 +138,18 @@ def measure_product(log: CeilingLog, product: Product) -> int | None:
     return size
 
 
-def _quick_sizes(log: CeilingLog, product: Product) -> list[int]:
-    """Return the sizes that a host multiplies in time, by the cube of the size from a small one.
+def _is_emulated(log: CeilingLog, product: Product) -> bool:
+    """Tell whether a host has no instructions for a type, by a small product beside float32's.
 
-    A CPU without instructions for a type emulates it: hundreds of times as slow, and no limit.
+    It then takes tens to hundreds of times as long, which is a limit of no hardware.
     """
-    small_s = seconds_once(log, product.make(SMALL_SIZE, log.device.torch))
-    return [size for size in CPU_SIZES if small_s * (size / SMALL_SIZE) ** 3 <= LONGEST_PRODUCT_S]
+    if log.device.is_gpu or product.dtype == FLOAT32:
+        return False
+    own_s, plain_s = (
+        seconds_once(log, one.make(SMALL_SIZE, log.device.torch))
+        for one in (product, plain_product(torch.float32))
+    )
+    return own_s > EMULATED_RATIO * plain_s
 
 
 def seconds_once(log: CeilingLog, work: Work) -> float:

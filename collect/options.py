@@ -135,6 +135,11 @@ class CollectOptions:
             self.asked_values()
         if self.check_roles and self.mode not in SINGLE:
             raise UsageError(f"--check-roles goes with --mode decode or prefill, not {self.mode}")
+        if self.check_roles and self.engine in (COMPILE, COMPILE_REDUCE_OVERHEAD):
+            raise UsageError(
+                f"--check-roles with --engine {self.engine}: the pass that tells the truth runs "
+                "other kernels than a compiled one; check an eager or a graph run"
+            )
         if self.model is not None and self.weights not in (DUMMY, HUB):
             raise UsageError(
                 f"--model {self.model} and --weights {self.weights} both name a model; "

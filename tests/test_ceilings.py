@@ -39,10 +39,12 @@ def test_percentiles_are_interpolated() -> None:
     assert spread([1.0, 3.0]).ratio == pytest.approx(2.8 / 1.2)
 
 
-@pytest.mark.parametrize(("small_s", "sizes"), [(1e-4, [1024, 2048]), (5e-3, [1024]), (0.1, [])])
+@pytest.mark.parametrize(("times", "emulated"), [(1, False), (4, False), (40, True)])
 def test_a_host_is_not_held_up_by_a_type_that_it_emulates(
-    small_s: float, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+    times: int, emulated: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ceilings, "seconds_once", lambda *_: small_s)
-    product = plain_product(torch.float32)
-    assert ceilings._quick_sizes(CeilingLog(choose_device("cpu")), product) == sizes
+    took = iter([times * 1e-3, 1e-3])
+    monkeypatch.setattr(ceilings, "seconds_once", lambda *_: next(took))
+    log = CeilingLog(choose_device("cpu"))
+    assert ceilings._is_emulated(log, plain_product(torch.bfloat16)) is emulated
+    assert not ceilings._is_emulated(log, plain_product(torch.float32))

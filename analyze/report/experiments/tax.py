@@ -117,9 +117,12 @@ def charts(inputs: ReportInputs) -> dict[str, ChartType]:
         }
         for name, cost in known
     ]
-    name, most = max(known, key=lambda one: one[1].ratio)
-    title = f"{name.partition(',')[0]} the step takes {times(most.ratio)}"
-    title = title[:1].upper() + title[1:]
+    seen = [one for one in known if one[1].seen]
+    title = "No cost that this data can show"
+    if seen:
+        name, most = max(seen, key=lambda one: one[1].ratio)
+        title = f"{name.partition(',')[0]} the step takes {times(most.ratio)}"
+        title = title[:1].upper() + title[1:]
     scale = Scale("times the step it is compared with", reach=1.2, line=1.0)
     subtitle = ["Thin line: 95 % interval over processes. Broken line: no cost."]
     return {TAX: bars(frame(Bars, rows), scale, title, subtitle)}
