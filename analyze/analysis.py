@@ -19,6 +19,7 @@ from whichwall.analyze.summary import summarize
 from whichwall.analyze.trace import read_reference, read_trace, reference_of, trace_beside
 from whichwall.schemas.destination import REPORT, plain, put_in_place, strangers_of_report
 from whichwall.schemas.errors import UsageError
+from whichwall.schemas.model import Model
 from whichwall.schemas.partial import partial_folder
 from whichwall.schemas.roles import Roles
 from whichwall.schemas.run import Run, open_run
@@ -99,15 +100,32 @@ def analyze_to_folder(
         InputError: not a run, or a damaged one; or `clean_run` has not one such step.
         UsageError: both clean steps are given, or the report cannot be written there.
     """
-    known = None if reference is None else open_run(reference)
+    run = open_run(path)
+    known = None if reference is None else _of_same_model(run, open_run(reference), "--reference")
     if clean_run is not None:
         if clean_step_ms is not None:
             raise UsageError("--clean-step-ms and --clean-run say the same; give one of them")
-        clean_step_ms = clean_step_ns(open_run(clean_run)) / NS_PER_MS
-    inputs = analyze(open_run(path), clean_step_ms=clean_step_ms, reference=known)
+        timed = _of_same_model(run, open_run(clean_run), "--clean-run")
+        clean_step_ms = clean_step_ns(timed) / NS_PER_MS
+    inputs = analyze(run, clean_step_ms=clean_step_ms, reference=known)
     folder = plain(out or path / REPORT)
     write_analysis(inputs, folder)
     return inputs, folder
+
+
+def _of_same_model(run: Run, other: Run, option: str) -> Run:
+    """Return another run, unless both say their models and these differ."""
+    ours, theirs = run.manifest.model, other.manifest.model
+    if ours and theirs and _shape(ours) != _shape(theirs):
+        raise UsageError(
+            f"{other.path}: a run of {theirs.name}, where {run.path} is one of {ours.name}; "
+            f"expected the same model as {option}"
+        )
+    return other
+
+
+def _shape(model: Model) -> tuple[int, ...]:
+    return model.layers, model.hidden, model.heads, model.kv_heads, model.vocab
 
 
 def write_analysis(inputs: ReportInputs, out: Path) -> None:

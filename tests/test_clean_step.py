@@ -52,3 +52,12 @@ def test_the_step_of_another_run_is_what_a_trace_is_judged_by(tmp_path: Path) ->
     both = CliRunner().invoke(main, [*asked, "--clean-step-ms", "1"])
     assert both.exit_code == 2
     assert "give one of them" in both.output
+
+
+@pytest.mark.parametrize("option", ["--clean-run", "--reference"])
+def test_a_run_of_another_model_is_refused_by_name(option: str, tmp_path: Path) -> None:
+    other = ROOT / "traces" / "h200-graph-llama-3.1-8b"
+    asked = ["analyze", str(DECODE), option, str(other), "--out", str(tmp_path / "report")]
+    result = CliRunner().invoke(main, asked)
+    assert result.exit_code == 2
+    assert f"a run of llama-3.1-8b, where {DECODE} is one of qwen2.5-0.5b" in result.output
