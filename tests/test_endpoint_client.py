@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.served import serving
+from whichwall.collect.endpoint import client
 from whichwall.collect.endpoint.address import address_of
 from whichwall.collect.endpoint.answer import Answer
 from whichwall.collect.endpoint.client import Client
@@ -148,3 +149,13 @@ def test_a_proxy_of_the_environment_is_not_between_two_ends_of_one_machine(
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
 
     assert answer_of().outcome == "done"
+
+
+def test_a_stream_of_far_more_chunks_than_tokens_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(client, "CHUNKS_A_TOKEN", 0)
+    answer = answer_of()
+
+    assert answer.outcome == "garbled"
+    assert answer.reason == "over 0 chunks of text, where 5 tokens were asked for"

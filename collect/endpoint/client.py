@@ -41,6 +41,8 @@ LINGER_S, LINGER_AT_END_S = 1.0, 0.1
 # closed would lose a request.
 IDLE_S = 4.0
 LARGEST_ANSWER = 1 << 20  # bytes, of anything but a stream
+# A token's text may come in pieces, its bytes at most; a stream of more has no end.
+CHUNKS_A_TOKEN = 64
 HIDDEN = "***"
 
 
@@ -112,7 +114,7 @@ class Client:
         begin = time.perf_counter_ns()
         try:
             async with asyncio.timeout(self.timeout_s) as limit:
-                await self._stream(content, answer, begin, limit)
+                await self._stream(content, asked_tokens, answer, begin, limit)
         except TimeoutError:
             if not answer.is_over:
                 answer.fail(TIMED_OUT, f"not answered within {self.timeout_s:g} s")
@@ -132,7 +134,7 @@ class Client:
         return answer
 
     async def _stream(
-        self, content: bytes, answer: Answer, begin: int, limit: asyncio.Timeout
+        self, content: bytes, asked_tokens: int, answer: Answer, begin: int, limit: asyncio.Timeout
     ) -> None:
         url = self.address.url(COMPLETIONS)
         async with self._http.stream("POST", url, content=content) as response:
@@ -151,6 +153,11 @@ class Client:
                 was_over, had_ended = answer.is_over, answer.ended
                 for event in stream.feed(data):
                     answer.take(event, at_ns)
+                if len(answer.arrivals) > CHUNKS_A_TOKEN * asked_tokens:
+                    raise InputError(
+                        f"over {CHUNKS_A_TOKEN * asked_tokens:,} chunks of text, where "
+                        f"{asked_tokens:,} tokens were asked for"
+                    )
                 if answer.is_over and (not was_over or answer.ended > had_ended):
                     longest_s = LINGER_AT_END_S if answer.ended else LINGER_S
                     limit.reschedule(asyncio.get_running_loop().time() + longest_s)
