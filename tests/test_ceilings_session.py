@@ -20,6 +20,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ceilings, "CPU_BUFFER_BYTES", 8 << 20)
         patch.setattr(ceilings, "CPU_SIZES", (64, 96))
+        # Which types this machine emulates is its own affair.
+        patch.setattr(ceilings, "_is_emulated", lambda *_: False)
         patch.setattr(ceilings, "MATMUL_S", 0.0)
         patch.setattr(ceilings_session, "QUICK_SUSTAINED_S", 0.01)
         out = tmp_path_factory.mktemp("runs") / "ceilings"
